@@ -1,0 +1,44 @@
+# Two commands do everything from a fresh clone: `make demo` and `make test`. Needs Python 3.11 or later and git.
+#   TORCH=...   another build of torch: a version, a wheel file, or "torch --index-url URL" (default: torch==2.13.0)
+#   JOBS=...    test processes (default: one a core)
+#   DEMO_OUT=.. where `make demo` puts its run (default: rehearsal)
+PYTHON ?= python3
+TORCH ?= torch==2.13.0
+JOBS ?= auto
+DEMO_OUT ?= rehearsal
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test check venv clean
+.DELETE_ON_ERROR:
+
+venv: $(VENV)/.installed
+
+$(VENV)/.torch:
+	$(PYTHON) -m venv $(VENV)
+	@echo "installing $(TORCH): about 200 MB for a CPU build, several GB for a CUDA build (choose with TORCH=...)"
+	$(BIN)/python -m pip install $(TORCH)
+	@$(BIN)/python -W ignore -c "import torch; print('torch', torch.__version__)"
+	@du -sh $(VENV) | awk '{print "size of the environment with torch:", $$1}'
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.torch pyproject.toml constraints.txt
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[train,report,dev,bench]'
+	@touch $@
+
+demo: venv
+	@if [ -f $(DEMO_OUT)/run.json ]; then $(BIN)/wholestack rehearse --resume $(DEMO_OUT); \
+	else $(BIN)/wholestack rehearse --out $(DEMO_OUT) --budget 8m; fi
+
+test: venv
+	$(BIN)/python -m pytest -n $(JOBS)
+
+check: venv
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -q -p no:randomly tests/docs
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,139 @@
+"""Append-only JSONL journals: one writer, every line fsynced before it is acknowledged.
+
+A kill can leave an unfinished last line. It was never acknowledged, so a reader passes over it and the next
+writer cuts it off. Anything else that does not decode is damage, and is reported with file and line.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Generic, Self, TypeVar
+
+from wholestack.errors import RecordError, RunDirectoryError
+from wholestack.record import Record, from_json, to_json
+
+R = TypeVar("R", bound=Record)
+
+
+class JournalWriter(Generic[R]):
+    """The one writer of a journal; use as a context manager or close it.
+
+    Args:
+        path: The file; made if it is missing.
+        kind: The Record class of its lines.
+
+    Raises:
+        RunDirectoryError: the file cannot be opened or written (for instance a full disk).
+    """
+
+    def __init__(self, path: Path, kind: type[R]) -> None:
+        self._path = path
+        self._kind = kind
+        try:
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._end = _acknowledged_bytes(self._file)
+            os.ftruncate(self._file, self._end)
+            _sync_folder(path.parent)
+        except OSError as error:
+            raise _cannot_write(path, error) from error
+
+    def append(self, record: R) -> None:
+        """Write one record; on return it is on the disk, on an error the journal is as it was."""
+        if not isinstance(record, self._kind):
+            raise TypeError(f"{self._path.name} holds {self._kind.__name__}, got {type(record).__name__}")
+        line = to_json(record) + b"\n"
+        try:
+            written = 0
+            while written < len(line):
+                written += os.pwrite(self._file, line[written:], self._end + written)
+            os.fsync(self._file)
+        except OSError as error:
+            os.ftruncate(self._file, self._end)
+            raise _cannot_write(self._path, error) from error
+        self._end += len(line)
+
+    def close(self) -> None:
+        """Close the file; closing twice is harmless."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def read_journal(path: Path, kind: type[R]) -> list[R]:
+    """All acknowledged records, oldest first; of a journal that does not exist yet, none.
+
+    Raises:
+        RecordError: a finished line does not decode; names file and line.
+    """
+    return list(iterate_journal(path, kind))
+
+
+def iterate_journal(path: Path, kind: type[R]) -> Iterator[R]:
+    """Like :func:`read_journal`, one record at a time."""
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                if line.endswith(b"\n"):
+                    yield from_json(kind, line, where=f"{path}:{number}")
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise RecordError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def write_atomic(path: Path, data: bytes) -> None:
+    """Make ``path`` hold ``data``, or leave it as it was: written beside, fsynced, renamed.
+
+    Raises:
+        RunDirectoryError: the folder cannot be written.
+    """
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with beside.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise _cannot_write(path, error) from error
+
+
+def _acknowledged_bytes(file: int, block: int = 65536) -> int:
+    """Length of the file up to and with its last newline."""
+    end = os.fstat(file).st_size
+    while end > 0:
+        start = max(0, end - block)
+        newline = os.pread(file, end - start, start).rfind(b"\n")
+        if newline >= 0:
+            return start + newline + 1
+        end = start
+    return 0
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _cannot_write(path: Path, error: OSError) -> RunDirectoryError:
+    remedy = {
+        28: "free space on that disk, then resume",  # ENOSPC
+        122: "raise the quota or free space, then resume",  # EDQUOT
+        13: "choose another folder or change its owner",  # EACCES
+        30: "choose a folder on a writable file system",  # EROFS
+    }.get(error.errno or 0, "")
+    return RunDirectoryError(f"{path}: cannot be written: {error.strerror or error}", remedy=remedy)
