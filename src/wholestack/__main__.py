@@ -1,0 +1,5 @@
+"""``python -m wholestack`` is the command."""
+
+from wholestack.cli.main import main
+
+main()

@@ -1,0 +1,1 @@
+"""Recipes: complete experiment configurations as Python functions that return a config value."""
