@@ -83,9 +83,9 @@ def read_machine(folder: Path, *, clock: Callable[[], float] = time.time) -> Mac
 def judge_machine(reading: MachineReading, needs: Needs) -> list[Finding]:
     """One Finding a reading: ok, fail where the run cannot be held, unknown where it could not be read."""
     return [
-        _enough(reading, "machine.cores", "cores", reading.cores, needs.cores, "use fewer --workers"),
-        _enough(reading, "machine.memory", "bytes available", reading.memory_bytes, needs.memory_bytes, "end others"),
-        _enough(reading, "machine.disk", "bytes free", reading.disk_bytes, needs.disk_bytes, "choose another --out"),
+        _enough(reading, "machine.cores", (reading.cores, needs.cores), "cores", remedy="use fewer --workers"),
+        _enough(reading, "machine.memory", (reading.memory_bytes, needs.memory_bytes), "bytes available", remedy="end other programs, or use fewer --workers"),
+        _enough(reading, "machine.disk", (reading.disk_bytes, needs.disk_bytes), "bytes free", remedy="choose another --out"),
         _judge_clock(reading),
         _judge_torch(reading),
     ]
@@ -108,8 +108,9 @@ def judge_checksum(probe: ProbeResult, host: str, *, settles: str = "", at: floa
 
 
 def _enough(
-    reading: MachineReading, check: str, unit: str, have: int | None, need: int, remedy: str
+    reading: MachineReading, check: str, have_need: tuple[int | None, int], unit: str, *, remedy: str
 ) -> Finding:
+    have, need = have_need
     status: Status = "unknown" if have is None else "ok" if have >= need else "fail"
     cause = {"unknown": "could not be read", "fail": f"fewer than {need:,} {unit}"}.get(status, "")
     shown = "not readable" if have is None else f"{have:,} {unit}"

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 from wholestack.errors import InputError
 from wholestack.record import Record
 
-SourceKind = Literal["stdlib_code", "stdlib_prose", "folder", "jsonl"]
+SourceKind = Literal["python_code", "python_prose", "folder", "jsonl"]
 DimensionKind = Literal["linear", "log", "logit", "categorical"]
 Metric = Literal["answer_bpb", "choice_nll"]
 
@@ -108,9 +108,8 @@ class Recipe(Record):
     resident_limit_bytes: int = 3 << 30
     """A worker with more resident memory is ended."""
     device: Literal["cpu", "cuda"] = "cpu"
+    """On CUDA the model is compiled as well."""
     precision: Literal["float32", "bfloat16"] = "float32"
-    compile: bool = False
-    """Compile the model for rung and large run."""
     large_overrides: dict[str, float | int | str] | None = None
     """Settings of the large run to be taken from here instead of from the laws."""
     train_scaled_baseline: bool = False

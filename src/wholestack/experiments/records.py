@@ -28,7 +28,7 @@ from wholestack.record import Record
 
 Params = dict[str, float | int | str]
 Role = Literal["random", "search", "rung", "large", "scaled"]
-TrialOutcome = Literal["ok", "diverged", "out_of_memory", "timeout", "failed"]
+TrialOutcome = Literal["ok", "diverged", "out_of_memory", "timeout", "failed", "abandoned"]
 PhaseName = Literal["preflight", "data", "evaluation", "search", "scaling", "rung", "large", "landing"]
 
 PHASES = "phases.jsonl"

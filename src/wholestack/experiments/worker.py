@@ -5,13 +5,12 @@ believed. This is the module that imports torch; the supervisor loads it once an
 """
 
 import hashlib
+import itertools
 import math
 import resource
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -22,58 +21,17 @@ from wholestack.evals.prepared import PreparedItems
 from wholestack.evals.scoring import Scores, score
 from wholestack.experiments.preflight import EXACT_CHECKSUM, EXACT_SIZE, ProbeResult
 from wholestack.experiments.records import CURVE, RESULT, SPEC, CurvePoint
+from wholestack.experiments.specs import TrainingResult, TrainingSpec
 from wholestack.journal import JournalWriter, write_atomic
 from wholestack.pretrain.config import ModelConfig, OptimizerConfig
 from wholestack.pretrain.flops import training_flops
 from wholestack.pretrain.loop import TrainOutcome, train
 from wholestack.pretrain.stability import StepRecord
-from wholestack.record import Record, from_json, to_json
+from wholestack.record import from_json, to_json
 
 CURVE_POINTS = 120
 CHECKPOINT_EVERY_S = 15.0
 LN2 = math.log(2)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingSpec(Record):
-    """Everything that a training worker needs."""
-
-    SCHEMA: ClassVar[str] = "training-spec/1"
-
-    name: str
-    corpus: str
-    """Folder of the corpus."""
-    items: str
-    """File of the prepared items."""
-    model: ModelConfig
-    optimizer: OptimizerConfig
-    mixture: dict[str, float]
-    seed: int
-    threads: int
-    checkpoints: bool
-    """Whether to write checkpoints, and to go on from the last one."""
-    device: Literal["cpu", "cuda"] = "cpu"
-    precision: Literal["float32", "bfloat16"] = "float32"
-    compile: bool = False
-    bytes_per_token: dict[str, float]
-    """Mean UTF-8 bytes of a token of each source: turns nats per token into bits per byte."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingResult(Record):
-    """What a training worker leaves behind."""
-
-    SCHEMA: ClassVar[str] = "training-result/1"
-
-    diverged: bool
-    detail: str
-    metrics: dict[str, float]
-    errors: dict[str, float]
-    stability: dict[str, float]
-    train_seconds: float
-    score_seconds: float
-    cpu_seconds: float
-    weights_sha256: str
 
 
 def train_and_score(folder: str) -> None:
@@ -235,7 +193,7 @@ def _training_rate(shape: dict[str, int], seconds: float) -> float:
             on_step=lambda record: stamps.append(record.seconds),
         )
         steps *= 2
-    gaps = [after - before for before, after in zip(stamps, stamps[1:], strict=False) if after > before]
+    gaps = [after - before for before, after in itertools.pairwise(stamps) if after > before]
     best_half = sorted(gaps)[: max(1, len(gaps) // 2)]
     step_s = sum(best_half) / len(best_half)
     return training_flops(model, shape["batch_size"] * shape["context"]) / step_s

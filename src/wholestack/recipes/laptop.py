@@ -8,10 +8,10 @@ def laptop() -> Recipe:
     return Recipe(
         name="laptop",
         sources=(
-            SourceSpec(kind="stdlib_code", name="code"),
-            SourceSpec(kind="stdlib_prose", name="prose"),
+            SourceSpec(kind="python_code", name="python-code"),
+            SourceSpec(kind="python_prose", name="python-prose"),
         ),
-        prose_source="prose",
+        prose_source="python-prose",
         vocab_size=512,
         context=128,
         dimensions=(
