@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wholestack.scaling.fit import Prior, best_of, minimise
+from wholestack.scaling.fit import Prior, Problem, best_of, minimise
 from wholestack.scaling.forms import Form, Frame, frame_of, prior_of
 from wholestack.scaling.points import Array, Table
 from wholestack.scaling.residuals import Edge, ErrorModel, Huber
@@ -45,7 +45,7 @@ class Candidate:
 
     def predict(self, table: Table) -> Array:
         """Log loss (n,) of the law at other runs."""
-        return self.form.law(self.frame.features(table))(self.theta[None, :]).value[0]
+        return np.asarray(self.form.law(self.frame.features(table))(self.theta[None, :]).value[0])
 
 
 def fit_form(
@@ -70,7 +70,8 @@ def fit_form(
     law = form.law(frame.features(table))
     start = np.concatenate([prior.mean[None, :], prior.draw(STARTS - 1, rng)])
     for _ in range(REFITS):
-        theta = best_of(minimise(law, table.log_loss, table.weight, error, prior, start))
+        problem = Problem(law=law, targets=table.log_loss, weights=table.weight, error=error, prior=prior)
+        theta = best_of(minimise(problem, start))
         residuals = table.log_loss - law(theta[None, :]).value[0]
         error = error.refit(residuals, table.weight, len(theta))
         start = theta[None, :]
@@ -91,7 +92,8 @@ def validation_errors(
         prior = prior_of(form, frame, log_asymptote=log_asymptote)
         start = np.concatenate([prior.mean[None, :], prior.draw(STARTS - 1, rng)])
         law = form.law(frame.features(train))
-        theta = best_of(minimise(law, train.log_loss, train.weight, error, prior, start))
+        problem = Problem(law=law, targets=train.log_loss, weights=train.weight, error=error, prior=prior)
+        theta = best_of(minimise(problem, start))
         missed = test.log_loss - form.law(frame.features(test))(theta[None, :]).value[0]
         errors.append(error.offset(missed))
     return np.array(errors)
@@ -110,9 +112,7 @@ def weights_of(errors: Sequence[float], noise: float) -> Array:
     return np.asarray(raw / raw.sum())
 
 
-def replicates(
-    candidate: Candidate, table: Table, count: int, rng: np.random.Generator
-) -> tuple[Array, Array]:
+def replicates(candidate: Candidate, table: Table, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
     """Parameters (count, p) of refits to perturbed data and priors, and the noise (count,) that each draw believes in.
 
     Symmetric scatter: the law plus fresh noise, its scale drawn for the degrees of freedom left (so small samples get
@@ -132,7 +132,8 @@ def replicates(
         noise = candidate.error.noise * np.exp(0.15 * rng.standard_normal(count))
         targets = np.broadcast_to(table.log_loss, (count, len(table)))
         weights = table.weight * rng.exponential(size=(count, len(table)))
-    return minimise(law, targets, weights, candidate.error, prior, start, iterations=30, tolerance=1e-6).theta, noise
+    problem = Problem(law=law, targets=targets, weights=weights, error=candidate.error, prior=prior)
+    return minimise(problem, start, iterations=30, tolerance=1e-6).theta, noise
 
 
 def target_excess(candidate: Candidate) -> Array:

@@ -50,25 +50,27 @@ class Fitted(NamedTuple):
     objective: Array
 
 
-def minimise(
-    law: Law,
-    targets: Array,
-    weights: Array,
-    error: ErrorModel,
-    prior: Prior,
-    start: Array,
-    *,
-    iterations: int = 80,
-    tolerance: float = 1e-9,
-) -> Fitted:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """What is minimised."""
+
+    law: Law
+    """Values and Jacobian."""
+    targets: Array
+    """Log losses, (n,) or (R, n)."""
+    weights: Array
+    """Relative precisions, (n,) or (R, n)."""
+    error: ErrorModel
+    """How runs scatter."""
+    prior: Prior
+    """Priors; their means may be per replicate."""
+
+
+def minimise(problem: Problem, start: Array, *, iterations: int = 80, tolerance: float = 1e-9) -> Fitted:
     """Fit every replicate from its start.
 
     Args:
-        law: Values and Jacobian.
-        targets: Log losses, (n,) or (R, n).
-        weights: Relative precisions, (n,) or (R, n).
-        error: How runs scatter.
-        prior: Priors; their means may be per replicate.
+        problem: Law, data and priors.
         start: (R, p).
         iterations: At most so many steps.
         tolerance: Stop when no replicate's objective falls by more than this fraction.
@@ -78,10 +80,10 @@ def minimise(
     """
     theta = start.copy()
     damping = np.full(len(theta), 1e-2)
-    value, gradient, hessian = _expand(law, targets, weights, error, prior, theta)
+    value, gradient, hessian = _expand(problem, theta)
     for _ in range(iterations):
         trial = theta - _step(gradient, hessian, damping)
-        new_value, new_gradient, new_hessian = _expand(law, targets, weights, error, prior, trial)
+        new_value, new_gradient, new_hessian = _expand(problem, trial)
         better = new_value < value
         gain = np.where(better, value - new_value, 0.0)
         stuck = ~better & (damping > 1e6)
@@ -98,7 +100,7 @@ def minimise(
 
 def best_of(fitted: Fitted) -> Array:
     """(p,): the parameters of the lowest objective, the first of equals."""
-    return fitted.theta[int(np.argmin(fitted.objective))]
+    return np.asarray(fitted.theta[int(np.argmin(fitted.objective))])
 
 
 class _Expansion(NamedTuple):
@@ -107,11 +109,12 @@ class _Expansion(NamedTuple):
     hessian: Array
 
 
-def _expand(law: Law, targets: Array, weights: Array, error: ErrorModel, prior: Prior, theta: Array) -> _Expansion:
+def _expand(problem: Problem, theta: Array) -> _Expansion:
     """Objective (R,), gradient (R, p) and Gauss-Newton Hessian (R, p, p)."""
     with np.errstate(over="ignore", invalid="ignore"):
-        value, jacobian = law(theta)
-        penalty = error.penalty(targets - value)
+        prior, weights = problem.prior, problem.weights
+        value, jacobian = problem.law(theta)
+        penalty = problem.error.penalty(problem.targets - value)
         shift = (theta - prior.mean) / prior.sd
         objective = np.sum(weights * penalty.rho, axis=1) + 0.5 * np.sum(shift**2, axis=1)
         gradient = shift / prior.sd - np.einsum("rn,rnp->rp", weights * penalty.psi, jacobian)

@@ -139,7 +139,9 @@ def forecast_loss(
         >>> forecast_loss(points, 1e13, rng=np.random.default_rng(0)).predicted
         1.05...
     """
-    _check(target_cost_flops, target_params, target_tokens, level, asymptote, noise)
+    if not 0 < level < 1:
+        raise InputError(f"level is {level}: must lie between 0 and 1")
+    _check_positive(asymptote=asymptote, noise=noise)
     table = table_of(points)
     refused = _refusal(table, len(points))
     if refused is not None:
@@ -156,10 +158,10 @@ def forecast_loss(
     log_fixed = math.log(asymptote) if asymptote else lowest + math.log(ASYMPTOTE_SHARE)
     free = next(each for each in fits if each.candidate.form.name == ("tied" if sized else "power"))
     fixed = _fit_one(free.candidate.form, table, error, rng, log_asymptote=log_fixed)
-    draws = _draws(fits, free, fixed, table, target, rng)
-    return _record(
-        fits, free, fixed, draws, table, supporting, target, level, math.exp(log_fixed), warnings, len(points)
+    study = _Study(
+        table=table, supporting=supporting, target=target, fits=fits, free=free, fixed=fixed, log_fixed=log_fixed
     )
+    return _record(study, _draws(study, rng), level, warnings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,46 +192,51 @@ def _weights(fits: Sequence[_Fit]) -> Array:
     return weights_of([each.validation_error for each in fits], min(each.candidate.error.noise for each in fits))
 
 
-def _draws(
-    fits: Sequence[_Fit], free: _Fit, fixed: _Fit, table: Table, target: Table, rng: np.random.Generator
-) -> Array:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Study:
+    """All fits of one forecast."""
+
+    table: Table
+    supporting: Table
+    target: Table
+    fits: Sequence[_Fit]
+    free: _Fit
+    fixed: _Fit
+    log_fixed: float
+
+    @property
+    def log_ratio(self) -> float:
+        """Natural log of the target's cost over the costliest run's."""
+        return float(self.target.log_cost[0] - self.table.log_cost.max())
+
+    @property
+    def gap(self) -> float:
+        """Log gap between free and fixed asymptote, shrunk towards 0 as validation refutes the fixed one."""
+        believed = min(1.0, 2 * float(_weights([self.free, self.fixed])[1]))
+        return abs(self.free.at(self.target) - self.fixed.at(self.target)) * believed
+
+
+def _draws(study: _Study, rng: np.random.Generator) -> Array:
     """Draws of the log loss of one run at the target."""
     parts = []
-    for each, share in zip(fits, _weights(fits), strict=True):
+    for each, share in zip(study.fits, _weights(study.fits), strict=True):
         count = round(REPLICATES * float(share))
         if count:
-            theta, noise = replicates(each.candidate, table, count, rng)
-            mean = each.candidate.form.law(each.candidate.frame.features(target))(theta).value[:, 0]
+            theta, noise = replicates(each.candidate, study.table, count, rng)
+            mean = each.candidate.form.law(each.candidate.frame.features(study.target))(theta).value[:, 0]
             excess = rng.choice(target_excess(each.candidate), count)
             parts.append(mean + excess + noise * rng.standard_normal(count))
     draws = np.concatenate(parts)
-    gap = abs(free.at(target) - fixed.at(target)) * _believed(free, fixed)
-    beyond = max(0.0, float(target.log_cost[0] - table.log_cost.max())) / math.log(10)
-    widened = draws + gap * rng.uniform(-0.5, 0.5, len(draws))
-    return widened + DISCREPANCY_PER_DECADE * beyond * rng.standard_normal(len(draws))
+    discrepancy = DISCREPANCY_PER_DECADE * max(0.0, study.log_ratio) / math.log(10)
+    return np.asarray(
+        draws + study.gap * rng.uniform(-0.5, 0.5, len(draws)) + discrepancy * rng.standard_normal(len(draws))
+    )
 
 
-def _believed(free: _Fit, fixed: _Fit) -> float:
-    """1 while validation does not tell the two asymptotes apart, towards 0 as it refutes the fixed one."""
-    return min(1.0, 2 * float(_weights([free, fixed])[1]))
-
-
-def _record(
-    fits: Sequence[_Fit],
-    free: _Fit,
-    fixed: _Fit,
-    draws: Array,
-    table: Table,
-    supporting: Table,
-    target: Table,
-    level: float,
-    asymptote_fixed_at: float,
-    warnings: Sequence[str],
-    n_points: int,
-) -> Forecast:
+def _record(study: _Study, draws: Array, level: float, warnings: Sequence[str]) -> Forecast:
     low, middle, high = np.exp(np.quantile(draws, [0.5 - level / 2, 0.5, 0.5 + level / 2]))
-    weights = _weights(fits)
-    best = fits[int(np.argmax(weights))]
+    weights, target = _weights(study.fits), study.target
+    best = study.fits[int(np.argmax(weights))].candidate
     return Forecast(
         predicted=float(middle),
         interval=(float(low), float(high)),
@@ -237,7 +244,7 @@ def _record(
         target_cost_flops=math.exp(float(target.log_cost[0])),
         target_params=None if target.log_params is None else math.exp(float(target.log_params[0])),
         target_tokens=None if target.log_tokens is None else math.exp(float(target.log_tokens[0])),
-        form=best.candidate.form.name,
+        form=best.form.name,
         forms=tuple(
             FormForecast(
                 name=each.candidate.form.name,
@@ -245,17 +252,17 @@ def _record(
                 validation_error=each.validation_error,
                 weight=float(weight),
             )
-            for each, weight in zip(fits, weights, strict=True)
+            for each, weight in zip(study.fits, weights, strict=True)
         ),
-        free_asymptote=math.exp(free.at(target)),
-        fixed_asymptote=math.exp(fixed.at(target)),
-        asymptote=math.exp(float(free.candidate.theta[0])),
-        asymptote_fixed_at=asymptote_fixed_at,
-        noise=best.candidate.error.noise,
-        n_points=n_points,
-        n_supporting=len(supporting),
-        span_decades=span_decades(supporting.log_cost),
-        extrapolation_ratio=math.exp(float(target.log_cost[0] - table.log_cost.max())),
+        free_asymptote=math.exp(study.free.at(target)),
+        fixed_asymptote=math.exp(study.fixed.at(target)),
+        asymptote=math.exp(float(study.free.candidate.theta[0])),
+        asymptote_fixed_at=math.exp(study.log_fixed),
+        noise=best.error.noise,
+        n_points=len(study.table),
+        n_supporting=len(study.supporting),
+        span_decades=span_decades(study.supporting.log_cost),
+        extrapolation_ratio=math.exp(study.log_ratio),
         warnings=tuple(warnings),
     )
 
@@ -277,9 +284,7 @@ def _refusal(supporting: Table, n_points: int) -> Refusal | None:
         remedy = "add cheaper or costlier runs"
     else:
         return None
-    return Refusal(
-        reason=reason, remedy=remedy, n_points=n_points, n_supporting=len(supporting), span_decades=span
-    )
+    return Refusal(reason=reason, remedy=remedy, n_points=n_points, n_supporting=len(supporting), span_decades=span)
 
 
 def _sized(table: Table, target: Table) -> tuple[bool, list[str]]:
@@ -302,12 +307,7 @@ def _sized(table: Table, target: Table) -> tuple[bool, list[str]]:
     return True, [f"the target has {math.exp(goal):.3g} tokens per parameter, the runs {low:.3g} to {high:.3g}"]
 
 
-def _check(
-    cost: float, params: float | None, tokens: float | None, level: float, asymptote: float | None, noise: float | None
-) -> None:
-    if not 0 < level < 1:
-        raise InputError(f"level is {level}: must lie between 0 and 1")
-    named = {"target_cost_flops": cost, "target_params": params, "target_tokens": tokens}
-    for name, value in {**named, "asymptote": asymptote, "noise": noise}.items():
+def _check_positive(**named: float | None) -> None:
+    for name, value in named.items():
         if value is not None and not (math.isfinite(value) and value > 0):
             raise InputError(f"{name} is {value}: must be finite and above 0")
