@@ -51,8 +51,8 @@ def duration_claim(role: Role) -> str:
     return f"{role}.duration"
 
 
-def seal_machine(stage: Stage, host: str) -> tuple[Claim, Claim]:
-    """What the preflight stands for: right products, and a steady pace from now on."""
+def seal_machine(stage: Stage, host: str) -> Claim:
+    """What the preflight stands for: right products (this claim is handed back), and a steady pace from now on."""
     exact = seal(
         MACHINE_EXACT,
         host,
@@ -71,7 +71,9 @@ def seal_machine(stage: Stage, host: str) -> tuple[Claim, Claim]:
         rests_on=[exact.id],
         sealed_at=stage.clock.now,
     )
-    return stage.run.seal(exact), stage.run.seal(pace)
+    stage.run.seal(exact)
+    stage.run.seal(pace)
+    return exact
 
 
 def seal_data(stage: Stage, corpus: Corpus) -> Claim:
@@ -107,7 +109,7 @@ def seal_evaluation(stage: Stage, items: ItemSet, smallest_difference: float) ->
 def seal_run(
     stage: Stage, role: Role, params: Params, *, forecast: ForecastPoint | None, seconds: float, metric: str
 ) -> None:
-    """Seal everything about rung or large run before it starts: settings, duration, and the metric if it is foreseen."""
+    """Seal what is said about rung or large run before it starts; its metric only if it is foreseen."""
     settings = stage.run.seal(
         seal(
             settings_claim(role),

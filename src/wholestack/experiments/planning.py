@@ -10,6 +10,7 @@ from wholestack.experiments.recipe import Recipe
 from wholestack.experiments.records import Plan
 
 SMALL = "small, 1 thread"
+LARGE_ALONE = "large, 1 thread"
 LARGE = "large, all threads"
 
 LARGE_SHARE = 0.36
@@ -24,12 +25,13 @@ BYTES_PER_TRIAL = 60_000
 BYTES_OF_DATA = 90_000_000
 
 
-def probe_shapes(recipe: Recipe) -> dict[str, dict[str, int]]:
+def probe_shapes(recipe: Recipe, *, threads: int) -> dict[str, dict[str, int]]:
     """Shapes of the speed probe: a middling trial on one thread, a large run on all."""
     base = {"vocab_size": recipe.vocab_size, "context": recipe.context, "head_size": 32}
     return {
         SMALL: {**base, "layers": 2, "width": 96, "batch_size": 8, "threads": 1},
-        LARGE: {**base, "layers": 4, "width": 192, "batch_size": 16, "threads": recipe.large_threads},
+        LARGE_ALONE: {**base, "layers": 4, "width": 192, "batch_size": 16, "threads": 1},
+        LARGE: {**base, "layers": 4, "width": 192, "batch_size": 16, "threads": threads},
     }
 
 
@@ -57,6 +59,7 @@ def make_plan(recipe: Recipe, *, budget_s: float, used_s: float, rates_flops_s: 
     return Plan(
         budget_s=budget_s,
         rate_flops_s=rates_flops_s[SMALL],
+        speed_up=max(1.0, rates_flops_s[LARGE] / rates_flops_s[LARGE_ALONE]),
         max_trial_cost_flops=largest,
         rung_cost_flops=largest * recipe.rung_multiple,
         target_cost_flops=largest * recipe.target_multiple,

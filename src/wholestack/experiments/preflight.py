@@ -84,8 +84,16 @@ def judge_machine(reading: MachineReading, needs: Needs) -> list[Finding]:
     """One Finding a reading: ok, fail where the run cannot be held, unknown where it could not be read."""
     return [
         _enough(reading, "machine.cores", (reading.cores, needs.cores), "cores", remedy="use fewer --workers"),
-        _enough(reading, "machine.memory", (reading.memory_bytes, needs.memory_bytes), "bytes available", remedy="end other programs, or use fewer --workers"),
-        _enough(reading, "machine.disk", (reading.disk_bytes, needs.disk_bytes), "bytes free", remedy="choose another --out"),
+        _enough(
+            reading,
+            "machine.memory",
+            (reading.memory_bytes, needs.memory_bytes),
+            "bytes available",
+            remedy="end other programs, or use fewer --workers",
+        ),
+        _enough(
+            reading, "machine.disk", (reading.disk_bytes, needs.disk_bytes), "bytes free", remedy="choose another --out"
+        ),
         _judge_clock(reading),
         _judge_torch(reading),
     ]

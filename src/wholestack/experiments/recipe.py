@@ -1,7 +1,7 @@
 """A recipe: everything that a rehearsal is told, as one plain value that is stored with the run."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from wholestack.errors import InputError
@@ -9,7 +9,7 @@ from wholestack.record import Record
 
 SourceKind = Literal["python_code", "python_prose", "folder", "jsonl"]
 DimensionKind = Literal["linear", "log", "logit", "categorical"]
-Metric = Literal["answer_bpb", "choice_nll"]
+Metric = Literal["answer_bpb", "answer_bpb_macro", "choice_nll_raw", "choice_nll_per_byte", "choice_nll_per_token"]
 
 MODEL_SETTINGS = ("layers", "width", "head_size")
 OPTIMIZER_SETTINGS = ("batch_size", "lr", "weight_decay", "warmup_fraction")
@@ -51,7 +51,11 @@ class DimensionSpec(Record):
     extrapolated_high: float | None = None
     """Upper bound for rung and large run; default: ``high``."""
     prior_slope: float | None = None
-    """Slope per decade of cost that the law is drawn towards while the evidence is weak; ``None`` for no prior."""
+    """Slope of the law while the evidence is weak, transformed units per natural log of the axis; ``None``: flat."""
+    prior_slope_sd: float | None = None
+    """How far that slope may be off."""
+    prior_axis: Literal["cost", "tokens"] = "cost"
+    """What the law runs along."""
     prior_source: str = ""
     """Where that slope comes from."""
 
@@ -119,6 +123,11 @@ class Recipe(Record):
         _check_bounds(self)
         _check_dimensions(self)
         _check_sources(self)
+
+
+def with_workers(recipe: Recipe, workers: int) -> Recipe:
+    """The same recipe with another number of trials at a time; checked like any recipe."""
+    return replace(recipe, workers=workers)
 
 
 def _check_bounds(recipe: Recipe) -> None:

@@ -6,8 +6,9 @@ file                    record                          appears
 ``run.json``            ``runs.RunManifest``            first of all; ``config`` is the recipe
 ``phases.jsonl``        :class:`PhaseRecord`            when a phase begins and when it ends
 ``plan.json``           :class:`Plan`                   after the preflight
-``data/``               ``data.Corpus``                 after the data phase
-``items/``              ``evals.ItemSet``               after the evaluation phase
+``data/``               ``data.Corpus``, statement.txt  after the data phase
+``items/``              ``evals.ItemSet``, prepared.npz  after the evaluation phase
+``baselines.json``      :class:`Baselines`              with it
 ``suggestions.jsonl``   :class:`SuggestionRecord`       before a trial starts
 ``trials.jsonl``        :class:`TrialRecord`            when a trial is acknowledged, rung and large run included
 ``laws-search.json``    :class:`Laws`                   after the search
@@ -42,6 +43,20 @@ REPORT = "report.html"
 CURVE = "curve.jsonl"
 SPEC = "spec.json"
 RESULT = "result.json"
+PREDICTED = "predicted.jsonl"
+PREPARED = "items/prepared.npz"
+STATEMENT = "data/statement.txt"
+BASELINES = "baselines.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Baselines(Record):
+    """What no training at all reaches."""
+
+    SCHEMA: ClassVar[str] = "baselines/1"
+
+    unigram_bpb: float
+    """Bits per byte of a unigram model over the tokens, on the answers of the evaluation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +85,8 @@ class Plan(Record):
     """Wall time of everything after installation."""
     rate_flops_s: float
     """Training FLOP/s of one worker with one thread, as the preflight measured it."""
+    speed_up: float
+    """How much faster the threads of rung and large run train than one thread."""
     max_trial_cost_flops: float
     """No trial may cost more."""
     rung_cost_flops: float
@@ -227,6 +244,8 @@ class Laws(Record):
     settings: tuple[SettingLaw, ...]
     rung_params: Params
     target_params: Params
+    scaled_params: Params
+    """The best small trial's settings with only size and tokens scaled to the target: the baseline."""
     warnings: tuple[str, ...]
 
 

@@ -12,8 +12,9 @@ from wholestack.experiments.recipe import DimensionSpec, Recipe
 from wholestack.experiments.records import Params, Plan, Role, SuggestionRecord, TrialRecord
 from wholestack.experiments.settings import cost_flops
 from wholestack.record import digest
-from wholestack.search import Budget, Categorical, Linear, Log, Logit, Space, Trial, suggest
+from wholestack.search import Budget, Categorical, Linear, Log, Logit, Space, Suggestion, Trial, suggest
 from wholestack.search.dimensions import Dimension
+from wholestack.search.models import Memory
 
 RANDOM_RADIUS = 1.0
 """Width of the random baseline round the centre, in search steps; the cost bound does the rest."""
@@ -32,6 +33,7 @@ def next_suggestion(
     trials: Sequence[TrialRecord],
     *,
     seed: int,
+    memory: Memory | None = None,
 ) -> SuggestionRecord | None:
     """What to train next.
 
@@ -41,6 +43,7 @@ def next_suggestion(
         suggestions: All that were ever made, oldest first.
         trials: All that were acknowledged, in order of acknowledgement.
         seed: The rehearsal's seed.
+        memory: Keeps fits between calls; never changes the result.
 
     Returns:
         The next suggestion, or ``None`` when the recipe's ``max_trials`` are all suggested.
@@ -52,7 +55,7 @@ def next_suggestion(
         return _random(recipe, plan, suggestions, seed)
     if recipe.max_trials is not None and searched >= recipe.max_trials:
         return None
-    return _searched(recipe, plan, suggestions, trials, seed)
+    return _searched(recipe, plan, suggestions, trials, seed=seed, memory=memory)
 
 
 def unfinished(suggestions: Sequence[SuggestionRecord], trials: Sequence[TrialRecord]) -> list[SuggestionRecord]:
@@ -67,7 +70,13 @@ def trial_seed(seed: int, role: Role, number: int) -> int:
 
 
 def _searched(
-    recipe: Recipe, plan: Plan, suggestions: Sequence[SuggestionRecord], trials: Sequence[TrialRecord], seed: int
+    recipe: Recipe,
+    plan: Plan,
+    suggestions: Sequence[SuggestionRecord],
+    trials: Sequence[TrialRecord],
+    *,
+    seed: int,
+    memory: Memory | None,
 ) -> SuggestionRecord:
     asked = [suggestion for suggestion in suggestions if suggestion.role == "search"]
     number = len(asked)
@@ -75,12 +84,16 @@ def _searched(
     proposal = suggest(
         search_space(recipe),
         told,
-        [(s.number, s.params) for s in unfinished(asked, trials)],
+        [Suggestion(number=each.number, params=each.params, origin="given") for each in unfinished(asked, trials)],
         Budget(max_cost=plan.max_trial_cost_flops),
         np.random.default_rng([seed, 1, number]),
         cost=lambda params: cost_flops(recipe, params),
+        number=number,
+        memory=memory,
     )
-    return _record(recipe, "search", number, proposal.params, seed, origin=proposal.origin, note=proposal.note)
+    return suggestion_record(
+        recipe, "search", number, proposal.params, seed=seed, origin=proposal.origin, note=proposal.note
+    )
 
 
 def _random(recipe: Recipe, plan: Plan, suggestions: Sequence[SuggestionRecord], seed: int) -> SuggestionRecord:
@@ -93,13 +106,16 @@ def _random(recipe: Recipe, plan: Plan, suggestions: Sequence[SuggestionRecord],
         moved = space.move(centre, np.array([RANDOM_RADIUS]), np.array([1.0]), rng)
         params = space.decode(moved[0])
         if cost_flops(recipe, params) <= plan.max_trial_cost_flops:
-            return _record(recipe, "random", number, params, seed, origin="random")
-    return _record(recipe, "random", number, space.centre(), seed, origin="centre", note="no draw was cheap enough")
+            return suggestion_record(recipe, "random", number, params, seed=seed, origin="random")
+    return suggestion_record(
+        recipe, "random", number, space.centre(), seed=seed, origin="centre", note="no draw was cheap enough"
+    )
 
 
-def _record(
-    recipe: Recipe, role: Role, number: int, params: Params, seed: int, *, origin: str, note: str = ""
+def suggestion_record(
+    recipe: Recipe, role: Role, number: int, params: Params, *, seed: int, origin: str, note: str = ""
 ) -> SuggestionRecord:
+    """What is about to be trained, with its name, seed and cost."""
     return SuggestionRecord(
         name=f"{role}-{number:04d}",
         role=role,

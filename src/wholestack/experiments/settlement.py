@@ -11,7 +11,7 @@ from wholestack.data.corpus import Corpus
 from wholestack.errors import WholestackError
 from wholestack.evals.items import ItemSet
 from wholestack.experiments import claims
-from wholestack.experiments.pace import Pace
+from wholestack.experiments.preflight import ProbeResult, judge_checksum
 from wholestack.experiments.recipe import Recipe
 from wholestack.experiments.records import (
     CURVE,
@@ -23,12 +23,10 @@ from wholestack.experiments.records import (
     CurvePoint,
     Laws,
     Plan,
-    Role,
     TrialRecord,
 )
-from wholestack.experiments.preflight import ProbeResult, judge_checksum
 from wholestack.experiments.settings import training_plan
-from wholestack.experiments.stage import ended_trial, pace_of
+from wholestack.experiments.stage import ended_trial, expected_seconds, pace_of
 from wholestack.finding import Finding, Status, finding
 from wholestack.journal import read_journal
 from wholestack.record import digest, from_builtins
@@ -199,7 +197,12 @@ def _judge_pace(run: RunReader, claim: Claim, at: float) -> Finding | None:
     recipe = recipe_of(run)
     pace = pace_of(recipe, plan, trials)
     judged = [
-        _slowest_stretch(recipe, pace, trial, read_journal(run.path / "jobs" / trial.name / CURVE, CurvePoint))
+        _slowest_stretch(
+            trial,
+            training_plan(recipe, trial.params).work.steps,
+            expected_seconds(recipe, plan, pace, trial.params, trial.threads),
+            read_journal(run.path / "jobs" / trial.name / CURVE, CurvePoint),
+        )
         for trial in trials
         if trial.train_seconds >= SHORTEST_JUDGED_S
     ]
@@ -216,14 +219,12 @@ def _judge_pace(run: RunReader, claim: Claim, at: float) -> Finding | None:
 
 
 def _slowest_stretch(
-    recipe: Recipe, pace: Pace, trial: TrialRecord, curve: list[CurvePoint]
+    trial: TrialRecord, all_steps: int, expected_s: float, curve: list[CurvePoint]
 ) -> tuple[float, str, str]:
     """Ratio of actual to modelled time over the slowest stretch of a run, with its evidence."""
-    work = training_plan(recipe, trial.params).work
-    modelled = pace.seconds(work)
-    per_step = modelled / work.steps / _speed_up(trial, modelled)
+    per_step = expected_s / all_steps
+    worst = (trial.train_seconds / expected_s, 0, all_steps, 1.0)
     span = max(1, math.ceil(SLOW_WINDOW_SHARE * len(curve)))
-    worst = (trial.train_seconds / (per_step * work.steps), 0, work.steps, 1.0)
     for first, last in zip(curve, curve[span:], strict=False):
         steps, seconds = last.step - first.step, last.seconds - first.seconds
         if steps > 0 and seconds > SHORTEST_JUDGED_S:
@@ -236,11 +237,6 @@ def _slowest_stretch(
         f" ({cpu_share:.2f} CPU s a second and thread: {reason})"
     )
     return ratio, line, trial.name
-
-
-def _speed_up(trial: TrialRecord, modelled: float) -> float:
-    """What more threads brought: from the run itself when it was faster than one thread, else nothing."""
-    return max(1.0, min(float(trial.threads), modelled / max(trial.train_seconds, 1e-9)))
 
 
 def _settling(

@@ -1,4 +1,4 @@
-"""What every phase of a rehearsal works with: the run on the disk, what was asked, the engine, the clock, the watcher."""
+"""What every phase of a rehearsal works with: the run on the disk, what was asked, engine, clock and watcher."""
 
 from dataclasses import dataclass
 
@@ -13,6 +13,7 @@ from wholestack.experiments.records import (
     PLAN,
     SUGGESTIONS,
     TRIALS,
+    Params,
     PhaseName,
     Plan,
     Role,
@@ -94,3 +95,9 @@ def pace_of(recipe: Recipe, plan: Plan, trials: list[TrialRecord]) -> Pace:
     works = [training_plan(recipe, trial.params).work for trial in done]
     prior = prior_pace(plan.rate_flops_s * SAFETY)
     return fit_pace(works, [trial.train_seconds for trial in done], prior)
+
+
+def expected_seconds(recipe: Recipe, plan: Plan, pace: Pace, params: Params, threads: int) -> float:
+    """Expected wall seconds of training with these settings."""
+    alone = pace.seconds(training_plan(recipe, params).work)
+    return alone / plan.speed_up if threads > 1 else alone

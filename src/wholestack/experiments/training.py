@@ -12,6 +12,8 @@ from wholestack.errors import RecordError
 from wholestack.experiments.recipe import Recipe
 from wholestack.experiments.records import (
     CURVE,
+    PREDICTED,
+    PREPARED,
     RESULT,
     SPEC,
     CurvePoint,
@@ -108,12 +110,16 @@ class TrainingRuns:
         """The training curve of a run so far."""
         return read_journal(self._run.path / "jobs" / name / CURVE, CurvePoint)
 
+    def predicted(self, name: str) -> list[CurvePoint]:
+        """The curve that was predicted for a run before it started; empty if none was."""
+        return read_journal(self._run.path / "jobs" / name / PREDICTED, CurvePoint)
+
     def _spec(self, suggestion: SuggestionRecord, plan: TrainingPlan) -> TrainingSpec:
         long = suggestion.role in LONG_ROLES
         return TrainingSpec(
             name=suggestion.name,
             corpus=str(self._run.path / "data"),
-            items=str(self._run.path / "items" / "prepared.npz"),
+            items=str(self._run.path / PREPARED),
             model=plan.model,
             optimizer=plan.optimizer,
             mixture=plan.mixture,

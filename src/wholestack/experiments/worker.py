@@ -18,11 +18,12 @@ import torch
 from wholestack.data.corpus import Corpus
 from wholestack.data.loader import Loader
 from wholestack.evals.prepared import PreparedItems
-from wholestack.evals.scoring import Scores, score
+from wholestack.evals.scores import Scores
+from wholestack.evals.scoring import score
 from wholestack.experiments.preflight import EXACT_CHECKSUM, EXACT_SIZE, ProbeResult
 from wholestack.experiments.records import CURVE, RESULT, SPEC, CurvePoint
 from wholestack.experiments.specs import TrainingResult, TrainingSpec
-from wholestack.journal import JournalWriter, write_atomic
+from wholestack.journal import JournalWriter, read_journal, write_atomic
 from wholestack.pretrain.config import ModelConfig, OptimizerConfig
 from wholestack.pretrain.flops import training_flops
 from wholestack.pretrain.loop import TrainOutcome, train
@@ -46,7 +47,9 @@ def train_and_score(folder: str) -> None:
         context=spec.model.context,
         seed=spec.seed,
     )
-    (place / CURVE).unlink(missing_ok=True)
+    if not spec.checkpoints:
+        (place / CURVE).unlink(missing_ok=True)
+    known = read_journal(place / CURVE, CurvePoint)
     with JournalWriter(place / CURVE, CurvePoint) as curve:
         outcome = train(
             spec.model,
@@ -56,15 +59,17 @@ def train_and_score(folder: str) -> None:
             threads=spec.threads,
             checkpoint_folder=place / "checkpoints" if spec.checkpoints else None,
             checkpoint_every_s=CHECKPOINT_EVERY_S if spec.checkpoints else None,
-            on_step=_curve_recorder(spec, curve.append),
+            on_step=_curve_recorder(spec, known[-1].step if known else 0, curve.append),
             device=spec.device,
             precision=spec.precision,
         )
     write_atomic(place / RESULT, to_json(_result(spec, outcome), indent=2))
 
 
-def _curve_recorder(spec: TrainingSpec, append: Callable[[CurvePoint], None]) -> Callable[[StepRecord], None]:
-    """Collect steps into at most about ``CURVE_POINTS`` points."""
+def _curve_recorder(
+    spec: TrainingSpec, known_step: int, append: Callable[[CurvePoint], None]
+) -> Callable[[StepRecord], None]:
+    """Collect steps into at most about ``CURVE_POINTS`` points; steps up to ``known_step`` are on the curve already."""
     every = max(1, spec.optimizer.steps // CURVE_POINTS)
     bits = _bits_per_byte_of_a_nat(spec)
     flops_per_token = training_flops(spec.model, 1)
@@ -75,7 +80,9 @@ def _curve_recorder(spec: TrainingSpec, append: Callable[[CurvePoint], None]) ->
         if step.loss_nats is not None and step.gradient_norm is not None:
             losses.append(step.loss_nats)
             norms.append(step.gradient_norm)
-        if losses and (step.step % every == 0 or step.step == spec.optimizer.steps):
+        if not losses or (step.step % every and step.step != spec.optimizer.steps):
+            return
+        if step.step > known_step:
             append(
                 CurvePoint(
                     step=step.step,
@@ -88,8 +95,8 @@ def _curve_recorder(spec: TrainingSpec, append: Callable[[CurvePoint], None]) ->
                     cpu_seconds=_cpu_seconds(),
                 )
             )
-            losses.clear()
-            norms.clear()
+        losses.clear()
+        norms.clear()
 
     return on_step
 
@@ -109,8 +116,8 @@ def _result(spec: TrainingSpec, outcome: TrainOutcome) -> TrainingResult:
     return TrainingResult(
         diverged=outcome.diverged,
         detail=f"diverged at step {summary.steps}" if outcome.diverged else "",
-        metrics=scores.metrics() if scores else {},
-        errors=scores.standard_errors() if scores else {},
+        metrics={metric.name: metric.value for metric in scores.metrics} if scores else {},
+        errors=_standard_errors(scores) if scores else {},
         stability={name: value for name, value in readings.items() if value is not None},
         train_seconds=summary.seconds,
         score_seconds=time.monotonic() - started,
@@ -122,6 +129,10 @@ def _result(spec: TrainingSpec, outcome: TrainOutcome) -> TrainingResult:
 def _score(spec: TrainingSpec, outcome: TrainOutcome) -> Scores:
     torch.set_num_threads(spec.threads)
     return score(outcome.model, PreparedItems.load(Path(spec.items)), device=spec.device)
+
+
+def _standard_errors(scores: Scores) -> dict[str, float]:
+    return {each.name: each.standard_error for each in scores.metrics if each.standard_error is not None}
 
 
 def _bits_per_byte_of_a_nat(spec: TrainingSpec) -> float:

@@ -121,8 +121,8 @@ def _redirect(stdout: int, stderr: int) -> None:
             os.close(file)
     # New objects: the old ones believe that they write to the supervisor's seekable log. Line by line, or a killed
     # worker would take its last lines with it.
-    sys.stdout = sys.__stdout__ = open(1, "w", buffering=1, errors="backslashreplace", closefd=False)
-    sys.stderr = sys.__stderr__ = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)
+    sys.stdout = sys.__stdout__ = open(1, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.__stderr__ = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
 
 
 def _volunteer_for_the_kernel() -> None:
