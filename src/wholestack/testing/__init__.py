@@ -1,0 +1,1 @@
+"""Conformance suites: what every implementation of an extension point must pass, for ours and for yours."""
