@@ -43,14 +43,14 @@ def _running(evidence: Evidence, known: set[str]) -> dict[str, float]:
 
 def _roles(evidence: Evidence) -> dict[str, str]:
     """Runs that are drawn strongly, by name."""
-    roles = {
-        each.name: each.role for each in (*evidence.suggestions, *evidence.trials) if each.role in {"rung", "large"}
-    }
+    known = [(each.name, each.role) for each in evidence.suggestions]
+    known += [(each.name, each.role) for each in evidence.trials]
+    roles: dict[str, str] = {name: role for name, role in known if role in {"rung", "large"}}
     searched = evidence.completed("search", "random")
     if searched:
         best = min(searched, key=lambda trial: trial.metrics[evidence.metric])
         roles = {best.name: "best", **roles}
-    return dict(roles)
+    return roles
 
 
 def _on_one_clock(evidence: Evidence, curves: Curves, starts: dict[str, float]) -> Markup:

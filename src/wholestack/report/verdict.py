@@ -196,10 +196,12 @@ def key_numbers(evidence: Evidence) -> list[tuple[str, str, str]]:
         shown.append(("actual", number(outcome.actual), ", ".join(filter(None, (where, error)))))
     shown.extend(_costs(evidence))
     failed = f"{len(evidence.failures)} failed" if evidence.failures else "none failed"
-    shown.append(("trials completed", str(len(evidence.completed("random", "search"))), failed))
+    random = len(evidence.completed("random"))
+    beside = f"and {random} of random search; {failed}" if random else failed
+    shown.append(("trials of the search", str(len(evidence.completed("search"))), beside))
     used = outcome.seconds if outcome else max((each.used_s for each in evidence.phases), default=None)
     if used is not None:
-        of = f"of {number(plan.budget_s)} s planned" if plan else ""
+        of = f"of {number(round(plan.budget_s))} s" if plan else ""
         shown.append(("time used", f"{number(round(used))} s", of))
     return shown
 
