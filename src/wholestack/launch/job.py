@@ -124,7 +124,7 @@ class JobState(Record):
     cpu_s: float | None = None
     """User and system time of the worker and of everything that it started, as far as the kernel accounts for it."""
     peak_resident_bytes: int | None = None
-    """Most resident memory of the process tree that was seen."""
+    """Most resident memory of the process tree that was seen; ``None`` if a command ended before the first look."""
     last_lines: tuple[str, ...] = ()
     """The end of stderr, or of stdout if stderr is empty; at most ten lines."""
     dropped_log_bytes: int = 0

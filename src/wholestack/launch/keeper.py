@@ -63,6 +63,7 @@ class Keeper:
         self._kill_at: float | None = None
         self._end: tuple[int, float] | None = None
         self._orphaned = False
+        self._is_itself = False
         self._selector = selectors.DefaultSelector()
         self._supervisor = os.pidfd_open(supervisor_pid)
         self._watch(self._supervisor, self._abandon)
@@ -91,20 +92,24 @@ class Keeper:
 
     def _spawn(self) -> int:
         stdout, stderr = self._open_log(self._request.stdout), self._open_log(self._request.stderr)
+        gate, gate_sink = os.pipe2(os.O_CLOEXEC)
         keeper_pid = os.getpid()
         pid = os.fork()
         if pid == 0:
             self._let_go()
+            os.close(gate)
             become_worker(
                 self._request,
                 token=self._token,
                 keeper_pid=keeper_pid,
                 stdout=stdout,
                 stderr=stderr,
+                gate=gate_sink,
                 warm=self._warm,
             )
-        os.close(stdout)
-        os.close(stderr)
+        for file in (stdout, stderr, gate_sink):
+            os.close(file)
+        self._watch(gate, lambda: self._open_gate(gate))
         self._watch(os.pidfd_open(pid), self._reap)
         return pid
 
@@ -140,6 +145,12 @@ class Keeper:
         if self._end is None and self._kill_at is not None and now >= self._kill_at:
             self._kill()
 
+    def _open_gate(self, gate: int) -> None:
+        """The worker is what it was meant to be; until a command is executed it has the supervisor's size."""
+        self._selector.unregister(gate)
+        os.close(gate)
+        self._is_itself = True
+
     def _pause_s(self) -> float:
         due = [self._next_sample]
         if self._limits.wall_s is not None and self._intervention == "none":
@@ -151,7 +162,7 @@ class Keeper:
     def _sample(self) -> None:
         self._reap()
         self._kills_seen = kernel_kills()
-        resident = self._gauge.measure(descendants(os.getpid()))
+        resident = self._gauge.measure(descendants(os.getpid())) if self._is_itself else 0
         limit = self._limits.resident_bytes
         if limit is not None and resident > limit:
             self._intervene("memory", f"resident memory {limit / 2**20:.0f} MiB, held {resident / 2**20:.0f} MiB")
@@ -268,10 +279,10 @@ class Keeper:
             leftovers=self._leftovers,
         )
 
-    def _peak(self, largest_bytes: int) -> int:
+    def _peak(self, largest_bytes: int) -> int | None:
         """The kernel's own maximum is exact between samples, but a command inherits the size of what it replaced."""
         is_own = not self._request.command or largest_bytes > self._baseline_bytes * 1.1
-        return max(self._gauge.peak_bytes, largest_bytes if is_own else 0)
+        return max(self._gauge.peak_bytes, largest_bytes if is_own else 0) or None
 
 
 def keep(request: Request, control: socket.socket, *, supervisor_pid: int, token: str, warm: bool) -> None:

@@ -8,6 +8,7 @@ arguments (numpy's global generator would be the same in each).
 import atexit
 import contextlib
 import importlib
+import io
 import json
 import os
 import signal
@@ -29,7 +30,9 @@ _COLD = (
 )
 
 
-def become_worker(request: Request, *, token: str, keeper_pid: int, stdout: int, stderr: int, warm: bool) -> NoReturn:
+def become_worker(
+    request: Request, *, token: str, keeper_pid: int, stdout: int, stderr: int, gate: int, warm: bool
+) -> NoReturn:
     """Leave the keeper's session, take the pipes as output, and run the job.
 
     Args:
@@ -38,6 +41,7 @@ def become_worker(request: Request, *, token: str, keeper_pid: int, stdout: int,
         keeper_pid: Parent, with which this process dies.
         stdout: Write end of a pipe.
         stderr: Write end of a pipe.
+        gate: File that closes, by itself on exec, when this process has become the job.
         warm: Run an entry in this process; otherwise in a fresh interpreter.
     """
     os.setsid()
@@ -52,6 +56,8 @@ def become_worker(request: Request, *, token: str, keeper_pid: int, stdout: int,
     if not warm:
         cold = {"path": sys.path, "entry": request.entry, "arguments": request.arguments}
         run_command((sys.executable, "-c", _COLD, json.dumps(cold)))
+    os.close(gate)
+    atexit._clear()  # what loaded modules registered belongs to the supervisor, and torch's part takes 30 ms
     _limit_threads(request.limits.threads)
     run_entry(request.entry, request.arguments)
 
@@ -70,9 +76,7 @@ def run_entry(entry: str, arguments: Mapping[str, object]) -> NoReturn:
     """Call ``module:function`` and exit: 0, the code of a SystemExit, or 1 with a traceback on stderr."""
     sys.argv = [entry]
     code = _call(entry, arguments)
-    for thread in threading.enumerate():
-        if thread is not threading.main_thread() and not thread.daemon:
-            thread.join()
+    _wait_for_own()
     atexit._run_exitfuncs()
     _flush()
     # Not sys.exit: it would unwind into the supervisor's frames and spend 0.1 s and more on taking torch apart.
@@ -121,8 +125,10 @@ def _redirect(stdout: int, stderr: int) -> None:
             os.close(file)
     # New objects: the old ones believe that they write to the supervisor's seekable log. Line by line, or a killed
     # worker would take its last lines with it.
-    sys.stdout = sys.__stdout__ = open(1, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
-    sys.stderr = sys.__stderr__ = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
+    sys.stdout, sys.stderr = (
+        io.TextIOWrapper(io.FileIO(number, "w", closefd=False), errors="backslashreplace", line_buffering=True)
+        for number in (1, 2)
+    )
 
 
 def _volunteer_for_the_kernel() -> None:
@@ -136,6 +142,17 @@ def _limit_threads(threads: int) -> None:
     torch = sys.modules.get("torch")
     if torch is not None:
         torch.set_num_threads(threads)
+
+
+def _wait_for_own() -> None:
+    """Threads and processes that the job started and did not call daemons: Python waits for them, so do we."""
+    for thread in threading.enumerate():
+        if thread is not threading.main_thread() and not thread.daemon:
+            thread.join()
+    processes = sys.modules.get("multiprocessing")
+    for child in processes.active_children() if processes else ():
+        if not child.daemon:
+            child.join()
 
 
 def _flush() -> None:
