@@ -62,7 +62,7 @@ def where(
     if json:
         print_json(to_builtins(entry))
     else:
-        print(f"{entry.source}: {entry.path} ({entry.licence}), {entry.bytes:,} bytes, SHA-256 {entry.sha256}")
+        print(f"{entry.source}: {entry.path} ({entry.licence}), {entry.size_bytes:,} bytes, SHA-256 {entry.sha256}")
     return EXIT_OK
 
 

@@ -76,9 +76,9 @@ def rehearse(
             folder, asked, budget_s=budget_s, seed=seed or 0, stop_if_off=stop_if_off, at=time.time()
         )
     with run, TerminalWatcher(sys.stderr) as watcher:
-        budget_s = parse_duration(budget) if budget and resume else None
+        changed_s = parse_duration(budget) if budget and resume else None
         try:
-            outcome = rehearsal.rehearse(run, watch=watcher, budget_s=budget_s)
+            outcome = rehearsal.rehearse(run, watch=watcher, budget_s=changed_s)
         except KeyboardInterrupt:
             print(f"wholestack: interrupted; go on with: wholestack rehearse --resume {run.path}", file=sys.stderr)
             raise

@@ -85,7 +85,7 @@ def seal_data(stage: Stage, corpus: Corpus) -> Claim:
             "data",
             f"The training data are only from {names}, byte for byte as in the ledger.",
             quantity="hash of the corpus",
-            predicted=corpus.digest,
+            predicted=corpus.manifest.digest,
             sealed_at=stage.clock.now,
         )
     )

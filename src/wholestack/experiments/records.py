@@ -25,6 +25,7 @@ Costs are training FLOPs, times wall seconds since the epoch, losses bits per by
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
+from wholestack.claim import ClaimStatus
 from wholestack.record import Record
 
 Params = dict[str, float | int | str]
@@ -271,7 +272,7 @@ class ClaimLine(Record):
 
     id: str
     name: str
-    status: str
+    status: ClaimStatus
     statement: str
 
 

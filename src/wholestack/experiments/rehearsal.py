@@ -122,5 +122,5 @@ def bytes_per_token(corpus: Corpus) -> dict[str, float]:
     for entry in corpus.ledger:
         if entry.split == "train":
             size, tokens = totals.get(entry.source, (0, 0))
-            totals[entry.source] = size + entry.bytes, tokens + entry.tokens
+            totals[entry.source] = size + entry.size_bytes, tokens + entry.tokens
     return {source: size / tokens for source, (size, tokens) in totals.items()}

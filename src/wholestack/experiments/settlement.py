@@ -96,12 +96,12 @@ def judge_data(folder: Path, claim: Claim, at: float) -> Finding:
             part=bad[0].part, cause=f"corrupted data: {bad[0].part or bad[0].cause}",
             remedy="do not believe runs that read it; make the corpus again and compare hashes", owner="data",
         )  # fmt: skip
-    if corpus.digest != claim.predicted:
+    if corpus.manifest.digest != claim.predicted:
         return _settling(
-            claim, "fail", [f"hash {corpus.digest}, sealed as {claim.predicted}"], at,
+            claim, "fail", [f"hash {corpus.manifest.digest}, sealed as {claim.predicted}"], at,
             cause="other data than sealed", remedy="make the corpus again", owner="data",
         )  # fmt: skip
-    return _settling(claim, "ok", [f"every shard has its hash; corpus {corpus.digest}"], at)
+    return _settling(claim, "ok", [f"every shard has its hash; corpus {corpus.manifest.digest}"], at)
 
 
 def _judge_evaluation(folder: Path, claim: Claim, at: float) -> Finding:

@@ -1,24 +1,35 @@
 """Phases 2 and 3: the corpus with its provenance, and the fixed evaluation from its held-out documents."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from wholestack.data.build import prepare
 from wholestack.data.corpus import Corpus
+from wholestack.data.tokenizer import Tokenizer
 from wholestack.data.unigram import unigram_bits_per_byte
 from wholestack.evals.continuation import build_continuation_items
 from wholestack.evals.items import ItemSet, metric_name
 from wholestack.evals.prepared import prepare_items
-from wholestack.evals.scores import ASSUMED_PAIRED_SD_BPB
-from wholestack.evals.statistics import detectable_difference
+from wholestack.evals.statistics import ASSUMED_PAIRED_SD_BPB, detectable_difference
 from wholestack.experiments import claims
 from wholestack.experiments.records import BASELINES, PREPARED, STATEMENT, Baselines
 from wholestack.experiments.sources import sources_of
 from wholestack.experiments.stage import Stage
-from wholestack.finding import finding
+from wholestack.finding import Status, finding
 from wholestack.journal import write_atomic
 
 DATA_SEED = 0
 """The corpus and the evaluation do not depend on the rehearsal's seed: five seeds are measured by one item set."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Encoder:
+    """The corpus's tokenizer as the evaluation wants it: a list of ids."""
+
+    tokenizer: Tokenizer
+
+    def encode(self, text: str) -> list[int]:
+        return [int(token) for token in self.tokenizer.encode(text)]
 
 
 def run_data(stage: Stage) -> str:
@@ -48,7 +59,7 @@ def run_evaluation(stage: Stage) -> str:
     else:
         items = build_continuation_items(corpus.documents("held_out"), count=stage.recipe.item_count, seed=DATA_SEED)
     items.save(folder)
-    prepared = prepare_items(items, corpus.tokenizer, context_tokens=stage.recipe.context)
+    prepared = prepare_items(items, _Encoder(corpus.tokenizer), context_tokens=stage.recipe.context)
     prepared.save(stage.run.path / PREPARED)
     answers = [item.delimiter + item.answer for item in items.items]
     stage.run.write(BASELINES, Baselines(unigram_bpb=unigram_bits_per_byte(corpus, answers)))
@@ -59,7 +70,7 @@ def run_evaluation(stage: Stage) -> str:
     )
     claims.seal_evaluation(stage, items, smallest.difference)
     unscorable = sum(reason != "" for reason in prepared.reasons.tolist())
-    status = "ok" if unscorable == 0 else "warn"
+    status: Status = "ok" if unscorable == 0 else "warn"
     stage.run.report(
         finding(
             "evaluation",

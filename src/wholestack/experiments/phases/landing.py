@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from wholestack.claim import Claim, status_of
+from wholestack.claim import Claim, ClaimStatus, status_of
 from wholestack.claim import exit_code as claims_exit_code
 from wholestack.evals.items import ItemSet, metric_name
 from wholestack.experiments import claims
@@ -100,7 +100,7 @@ def claim_lines(run: RunReader, *, now: float) -> tuple[ClaimLine, ...]:
     return tuple(_line(claim, status_of(claim, findings, now=now)) for claim in run.claims())
 
 
-def _line(claim: Claim, status: str) -> ClaimLine:
+def _line(claim: Claim, status: ClaimStatus) -> ClaimLine:
     return ClaimLine(id=claim.id, name=claim.name, status=status, statement=claim.statement)
 
 
@@ -121,6 +121,6 @@ def _reason(large: Landing | None, why_go: str) -> str:
 
 def _exit_code(lines: tuple[ClaimLine, ...], large: Landing | None) -> int:
     """A broken claim is 1; a run without a settled prediction could not tell, whatever else held."""
-    code = claims_exit_code([line.status for line in lines])  # type: ignore[misc]
+    code = claims_exit_code([line.status for line in lines])
     settled = large is not None and large.inside is not None
     return code if settled or code == 1 else EXIT_UNKNOWN

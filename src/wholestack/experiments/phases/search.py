@@ -112,14 +112,15 @@ def seconds_of_the_rest(stage: Stage) -> float:
 def _start_next(stage: Stage, runs: TrainingRuns, waiting: list[SuggestionRecord], memory: Memory) -> bool:
     """Start one trial: a left-over of an interrupted session first. ``False`` when no more may be started."""
     if waiting:
-        suggestion: SuggestionRecord | None = waiting.pop(0)
-    else:
-        suggestion = next_suggestion(
-            stage.recipe, stage.plan, stage.suggestions, stage.trials, seed=stage.seed, memory=memory
-        )
-        if suggestion is None or not _fits(stage, suggestion):
-            return False
-        stage.run.append(SUGGESTIONS, suggestion)
+        left_over = waiting.pop(0)
+        runs.start(left_over, expected_s=_expected_s(stage, left_over))
+        return True
+    suggestion = next_suggestion(
+        stage.recipe, stage.plan, stage.suggestions, stage.trials, seed=stage.seed, memory=memory
+    )
+    if suggestion is None or not _fits(stage, suggestion):
+        return False
+    stage.run.append(SUGGESTIONS, suggestion)
     runs.start(suggestion, expected_s=_expected_s(stage, suggestion))
     return True
 
