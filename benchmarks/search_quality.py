@@ -12,7 +12,6 @@ costs of 1 %, 3 % and 30 % of the total, once after a third of the total is spen
 import argparse
 import json
 import math
-import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -38,7 +37,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Problem:
-    """`evaluate` is without noise; `free` names the dimensions that the front is computed over, by brute force."""
+    """`evaluate` is without noise; `front` gives the least noiseless loss under a cost."""
 
     name: str
     space: Space
@@ -48,7 +47,7 @@ class Problem:
 
 
 def _scaling(n: float, d: float, *, floor: float, alpha: float, beta: float) -> float:
-    return floor + 60.0 / n**alpha + 90.0 / d**beta
+    return float(floor + 60.0 / n**alpha + 90.0 / d**beta)
 
 
 def _front_over(evaluate: Callable[[float, float], float], cost: Callable[[float, float], float]) -> Any:
@@ -60,7 +59,7 @@ def _front_over(evaluate: Callable[[float, float], float], cost: Callable[[float
     costs, losses = costs[order], np.minimum.accumulate(losses[order])
 
     def front(limit: float) -> float:
-        return float(losses[max(0, np.searchsorted(costs, limit, side="right") - 1)])
+        return float(losses[max(0, int(np.searchsorted(costs, limit, side="right")) - 1)])
 
     return front
 
@@ -277,8 +276,10 @@ def _optuna(run: Run, sampler: str, *, multi: bool) -> None:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     warnings.filterwarnings("ignore")
     space, rng = run.problem.space, np.random.default_rng(run.seed)
-    kind = {"tpe": lambda: optuna.samplers.TPESampler(seed=run.seed, multivariate=True)}
-    kind["gp"] = lambda: optuna.samplers.GPSampler(seed=run.seed)
+    kind: dict[str, Callable[[], Any]] = {
+        "tpe": lambda: optuna.samplers.TPESampler(seed=run.seed, multivariate=True),
+        "gp": lambda: optuna.samplers.GPSampler(seed=run.seed),
+    }
     study = optuna.create_study(directions=["minimize"] * (1 + multi), sampler=kind[sampler]())
     centre = space.encode([space.centre()])
     study.enqueue_trial(space.centre())
@@ -362,4 +363,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
