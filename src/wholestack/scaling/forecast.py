@@ -23,10 +23,11 @@ from wholestack.errors import InputError
 from wholestack.record import Record
 from wholestack.scaling.candidates import (
     Candidate,
+    Validation,
     fit_form,
     replicates,
     target_excess,
-    validation_errors,
+    validate,
     weights_of,
 )
 from wholestack.scaling.forms import ASYMPTOTE_SHARE, COST_FORMS, SIZE_FORMS, Form
@@ -150,7 +151,7 @@ def forecast_loss(
     error: ErrorModel = Huber() if scatter == "noise" else Edge(noise=noise or 0.007, known_noise=noise)
     sized, warnings = _sized(table, target)
     fits = _fit_all((*COST_FORMS, *SIZE_FORMS) if sized else COST_FORMS, table, error, rng)
-    supporting = _supporting(fits[0].candidate, table)
+    supporting = _supporting(fits[int(np.argmax(_weights(fits)))].candidate, table)
     refused = _refusal(supporting, len(points))
     if refused is not None:
         return refused
@@ -169,7 +170,7 @@ class _Fit:
     """A fitted form with the error of its extrapolations."""
 
     candidate: Candidate
-    validation_error: float
+    validation: Validation
 
     def at(self, target: Table) -> float:
         return float(self.candidate.predict(target)[0])
@@ -179,17 +180,19 @@ def _fit_one(
     form: Form, table: Table, error: ErrorModel, rng: np.random.Generator, *, log_asymptote: float | None = None
 ) -> _Fit:
     candidate = fit_form(form, table, error, rng, log_asymptote=log_asymptote)
-    errors = validation_errors(form, table, candidate.error, rng, log_asymptote=log_asymptote)
-    return _Fit(candidate=candidate, validation_error=float(np.sqrt(np.mean(errors**2))))
+    validation = validate(form, table, candidate.error, rng, log_asymptote=log_asymptote)
+    return _Fit(candidate=candidate, validation=validation)
 
 
 def _fit_all(forms: Sequence[Form], table: Table, error: ErrorModel, rng: np.random.Generator) -> list[_Fit]:
-    """Best validated first."""
-    return sorted((_fit_one(form, table, error, rng) for form in forms), key=lambda each: each.validation_error)
+    """All forms, with one scale of scatter for all scores: that of the form that leaves the least."""
+    fits = [fit_form(form, table, error, rng) for form in forms]
+    least = min((each.error for each in fits), key=lambda each: each.noise)
+    return [_Fit(candidate=each, validation=validate(each.form, table, least, rng)) for each in fits]
 
 
 def _weights(fits: Sequence[_Fit]) -> Array:
-    return weights_of([each.validation_error for each in fits], min(each.candidate.error.noise for each in fits))
+    return weights_of([each.validation for each in fits], [each.candidate.form.prior_weight for each in fits])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,7 +252,7 @@ def _record(study: _Study, draws: Array, level: float, warnings: Sequence[str]) 
             FormForecast(
                 name=each.candidate.form.name,
                 predicted=math.exp(each.at(target)),
-                validation_error=each.validation_error,
+                validation_error=each.validation.error,
                 weight=float(weight),
             )
             for each, weight in zip(study.fits, weights, strict=True)
