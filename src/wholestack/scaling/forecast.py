@@ -23,13 +23,14 @@ from wholestack.errors import InputError
 from wholestack.record import Record
 from wholestack.scaling.candidates import (
     Candidate,
+    Validation,
     fit_form,
     replicates,
     target_excess,
-    validation_errors,
+    validate,
     weights_of,
 )
-from wholestack.scaling.forms import ASYMPTOTE_SHARE, COST_FORMS, SIZE_FORMS, Form
+from wholestack.scaling.forms import ASYMPTOTE_SHARE, COST_FORMS, POWER, SIZE_FORMS, TIED, Form
 from wholestack.scaling.points import Array, Refusal, RunPoint, Table, span_decades, table_of
 from wholestack.scaling.residuals import Edge, ErrorModel, Huber
 
@@ -42,6 +43,10 @@ DISCREPANCY_PER_DECADE = 0.005
 """Standard deviation of log loss that no form explains, per decade beyond the costliest run."""
 BLIND_DECADES = 0.3
 """Tokens per parameter within a factor of two: the horizon was not varied."""
+FAR_RATIO = 150.0
+"""Largest ratio of target to costliest run that the benchmark covers."""
+WIDE_GAP = 0.05
+"""ln loss."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +107,145 @@ class Forecast(Record):
     """What the reader must know before relying on it."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormFit:
+    """One form fitted, validated and replicated."""
+
+    candidate: Candidate
+    """The fit to all runs."""
+    validation: Validation
+    """How fits to the cheaper runs met the costlier ones."""
+    theta: Array
+    """(R, p) parameters of the replicates."""
+    noise: Array
+    """(R,) noise that each replicate believes in."""
+
+    def at(self, target: Table) -> float:
+        """Log loss at one target."""
+        return float(self.candidate.predict(target)[0])
+
+    def draws_at(self, target: Table) -> Array:
+        """(R,) log loss of the replicates at one target."""
+        law = self.candidate.form.law(self.candidate.frame.features(target))
+        return np.asarray(law(self.theta).value[:, 0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """Forms that compete for a forecast: those in cost, and those in size and tokens too where they can be fitted."""
+
+    fits: tuple[FormFit, ...]
+    """Competitors."""
+    free: FormFit
+    """The power law with E free."""
+    fixed: FormFit
+    """The same with E fixed."""
+
+    @property
+    def weights(self) -> Array:
+        """Share of each competitor."""
+        return _weights(self.fits)
+
+    def gap_at(self, target: Table) -> float:
+        """Log gap between free and fixed asymptote, shrunk towards 0 as validation refutes the fixed one."""
+        believed = min(1.0, 2 * float(_weights([self.free, self.fixed])[1]))
+        return abs(self.free.at(target) - self.fixed.at(target)) * believed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LossLaw:
+    """Everything that was learnt of the loss; forecasts from it cost no further fit."""
+
+    table: Table
+    """The runs."""
+    supporting: Table
+    """The runs that carry the law."""
+    by_cost: Family
+    """Laws in cost alone."""
+    by_size: Family | None
+    """The same and laws in (N, D), if the runs vary tokens per parameter."""
+    log_fixed: float
+    """ln of the fixed asymptote."""
+    uniform: Array
+    """(R, 2) random numbers in 0..1: which form a draw comes from, and where in the asymptote's gap it lies."""
+    normal: Array
+    """(R, 2) standard normal numbers: noise of the target run, and discrepancy."""
+    excess: Array
+    """(R,) log excess of the target over the edge of a search; zeros otherwise."""
+    horizon_warning: str
+    """Why the horizon is not in the law, or empty."""
+
+    def forecast(
+        self,
+        target_cost_flops: float,
+        *,
+        target_params: float | None = None,
+        target_tokens: float | None = None,
+        level: float = 0.9,
+    ) -> Forecast:
+        """The loss of one run; see :func:`forecast_loss`."""
+        if not 0 < level < 1:
+            raise InputError(f"level is {level}: must lie between 0 and 1")
+        point = RunPoint(cost_flops=target_cost_flops, loss=1.0, params=target_params, tokens=target_tokens)
+        target = table_of([point])
+        sized = self.by_size is not None and target.log_params is not None and target.log_tokens is not None
+        family = self.by_size if sized and self.by_size is not None else self.by_cost
+        return _record(self, family, target, point, level)
+
+
+def fit_loss(
+    points: Sequence[RunPoint],
+    *,
+    scatter: Scatter = "noise",
+    asymptote: float | None = None,
+    noise: float | None = None,
+    rng: np.random.Generator,
+) -> LossLaw | Refusal:
+    """Fit every form once, for many forecasts.
+
+    Args:
+        points: Runs. With ``scatter="noise"`` each was tuned as well as the target will be. With ``"search"`` they
+            are *all* completed trials of a search, not only its front: the law is the edge below them.
+        scatter: See ``points``.
+        asymptote: An irreducible loss known from elsewhere, for the fixed fit.
+        noise: Standard deviation of log loss between repeated runs, where it was measured (search only).
+        rng: Draws starts and replicates; the same state and points give the same forecast.
+
+    Returns:
+        The law, or a Refusal where fewer than 8 runs or less than a decade of cost carry it.
+
+    Raises:
+        InputError: an asymptote or noise that is not above 0.
+    """
+    _check_positive(asymptote=asymptote, noise=noise)
+    table = table_of(points)
+    refused = _refusal(table, len(points))
+    if refused is not None:
+        return refused
+    start: ErrorModel = Huber() if scatter == "noise" else Edge(noise=noise or 0.007, known_noise=noise)
+    blind = _horizon_warning(table)
+    forms = COST_FORMS if blind else (*COST_FORMS, *SIZE_FORMS)
+    fits = _fit_all(forms, table, start, rng)
+    best = fits[int(np.argmax(_weights(fits)))].candidate
+    supporting = _supporting(best, table)
+    refused = _refusal(supporting, len(points))
+    if refused is not None:
+        return refused
+    log_fixed = math.log(asymptote) if asymptote else float(table.log_loss.min()) + math.log(ASYMPTOTE_SHARE)
+    in_cost = [each for each in fits if not each.candidate.form.needs_size]
+    return LossLaw(
+        table=table,
+        supporting=supporting,
+        by_cost=_family(in_cost, POWER, table, log_fixed, rng),
+        by_size=None if blind else _family(fits, TIED, table, log_fixed, rng),
+        log_fixed=log_fixed,
+        uniform=rng.random((REPLICATES, 2)),
+        normal=rng.standard_normal((REPLICATES, 2)),
+        excess=rng.choice(target_excess(best), REPLICATES),
+        horizon_warning=blind,
+    )
+
+
 def forecast_loss(
     points: Sequence[RunPoint],
     target_cost_flops: float,
@@ -117,16 +261,15 @@ def forecast_loss(
     """Predict the loss of one run at a target cost.
 
     Args:
-        points: Runs. With ``scatter="noise"`` each was tuned as well as the target will be. With ``"search"`` they
-            are *all* completed trials of a search, not only its front: the law is the edge below them.
+        points: See :func:`fit_loss`.
         target_cost_flops: FLOPs of the run to predict.
         target_params: Its size; with ``target_tokens``, and sizes and tokens in all points, laws in (N, D) compete.
         target_tokens: Its tokens.
         level: Coverage of the interval.
-        scatter: See ``points``.
-        asymptote: An irreducible loss known from elsewhere, for the fixed fit.
-        noise: Standard deviation of log loss between repeated runs, where it was measured (search only).
-        rng: Draws starts and replicates; the same state and points give the same forecast.
+        scatter: See :func:`fit_loss`.
+        asymptote: See :func:`fit_loss`.
+        noise: See :func:`fit_loss`.
+        rng: See :func:`fit_loss`.
 
     Returns:
         A Forecast, or a Refusal where fewer than 8 runs or less than a decade of cost carry the law.
@@ -135,135 +278,88 @@ def forecast_loss(
         InputError: a level or target outside its range.
 
     Example:
-        >>> points = [RunPoint(cost_flops=c, loss=1 + c ** -0.1) for c in 10.0 ** np.arange(9, 12, 0.25)]
+        >>> points = [RunPoint(cost_flops=c, loss=1 + 9 * c**-0.1) for c in 10.0 ** np.arange(9, 12, 0.25)]
         >>> forecast_loss(points, 1e13, rng=np.random.default_rng(0)).predicted
-        1.05...
+        1.45...
     """
-    if not 0 < level < 1:
-        raise InputError(f"level is {level}: must lie between 0 and 1")
-    _check_positive(asymptote=asymptote, noise=noise)
-    table = table_of(points)
-    refused = _refusal(table, len(points))
-    if refused is not None:
-        return refused
-    target = table_of([RunPoint(cost_flops=target_cost_flops, loss=1.0, params=target_params, tokens=target_tokens)])
-    error: ErrorModel = Huber() if scatter == "noise" else Edge(noise=noise or 0.007, known_noise=noise)
-    sized, warnings = _sized(table, target)
-    fits = _fit_all((*COST_FORMS, *SIZE_FORMS) if sized else COST_FORMS, table, error, rng)
-    supporting = _supporting(fits[0].candidate, table)
-    refused = _refusal(supporting, len(points))
-    if refused is not None:
-        return refused
-    lowest = float(table.log_loss.min())
-    log_fixed = math.log(asymptote) if asymptote else lowest + math.log(ASYMPTOTE_SHARE)
-    free = next(each for each in fits if each.candidate.form.name == ("tied" if sized else "power"))
-    fixed = _fit_one(free.candidate.form, table, error, rng, log_asymptote=log_fixed)
-    study = _Study(
-        table=table, supporting=supporting, target=target, fits=fits, free=free, fixed=fixed, log_fixed=log_fixed
-    )
-    return _record(study, _draws(study, rng), level, warnings)
+    law = fit_loss(points, scatter=scatter, asymptote=asymptote, noise=noise, rng=rng)
+    if isinstance(law, Refusal):
+        return law
+    return law.forecast(target_cost_flops, target_params=target_params, target_tokens=target_tokens, level=level)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Fit:
-    """A fitted form with the error of its extrapolations."""
-
-    candidate: Candidate
-    validation_error: float
-
-    def at(self, target: Table) -> float:
-        return float(self.candidate.predict(target)[0])
+def _fit_all(forms: Sequence[Form], table: Table, start: ErrorModel, rng: np.random.Generator) -> list[FormFit]:
+    """All forms, with one scale of scatter for all scores: that of the form that leaves the least."""
+    candidates = [fit_form(form, table, start, rng) for form in forms]
+    least = min((each.error for each in candidates), key=lambda each: each.noise)
+    return [_complete(each, table, least, rng) for each in candidates]
 
 
-def _fit_one(
-    form: Form, table: Table, error: ErrorModel, rng: np.random.Generator, *, log_asymptote: float | None = None
-) -> _Fit:
-    candidate = fit_form(form, table, error, rng, log_asymptote=log_asymptote)
-    errors = validation_errors(form, table, candidate.error, rng, log_asymptote=log_asymptote)
-    return _Fit(candidate=candidate, validation_error=float(np.sqrt(np.mean(errors**2))))
+def _complete(
+    candidate: Candidate, table: Table, error: ErrorModel, rng: np.random.Generator, log_asymptote: float | None = None
+) -> FormFit:
+    theta, noise = replicates(candidate, table, REPLICATES, rng)
+    validation = validate(candidate.form, table, error, rng, log_asymptote=log_asymptote)
+    return FormFit(candidate=candidate, validation=validation, theta=theta, noise=noise)
 
 
-def _fit_all(forms: Sequence[Form], table: Table, error: ErrorModel, rng: np.random.Generator) -> list[_Fit]:
-    """Best validated first."""
-    return sorted((_fit_one(form, table, error, rng) for form in forms), key=lambda each: each.validation_error)
+def _family(fits: Sequence[FormFit], power: Form, table: Table, log_fixed: float, rng: np.random.Generator) -> Family:
+    free = next(each for each in fits if each.candidate.form == power)
+    candidate = fit_form(power, table, free.candidate.error, rng, log_asymptote=log_fixed)
+    fixed = _complete(candidate, table, free.candidate.error, rng, log_fixed)
+    return Family(fits=tuple(fits), free=free, fixed=fixed)
 
 
-def _weights(fits: Sequence[_Fit]) -> Array:
-    return weights_of([each.validation_error for each in fits], min(each.candidate.error.noise for each in fits))
+def _weights(fits: Sequence[FormFit]) -> Array:
+    return weights_of([each.validation for each in fits], [each.candidate.form.prior_weight for each in fits])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Study:
-    """All fits of one forecast."""
-
-    table: Table
-    supporting: Table
-    target: Table
-    fits: Sequence[_Fit]
-    free: _Fit
-    fixed: _Fit
-    log_fixed: float
-
-    @property
-    def log_ratio(self) -> float:
-        """Natural log of the target's cost over the costliest run's."""
-        return float(self.target.log_cost[0] - self.table.log_cost.max())
-
-    @property
-    def gap(self) -> float:
-        """Log gap between free and fixed asymptote, shrunk towards 0 as validation refutes the fixed one."""
-        believed = min(1.0, 2 * float(_weights([self.free, self.fixed])[1]))
-        return abs(self.free.at(self.target) - self.fixed.at(self.target)) * believed
+def _draws(law: LossLaw, family: Family, target: Table) -> Array:
+    """(R,) draws of the log loss of one run at the target."""
+    chosen = np.searchsorted(np.cumsum(family.weights)[:-1], law.uniform[:, 0], side="right")
+    rows = np.arange(REPLICATES)
+    level = np.stack([each.draws_at(target) for each in family.fits])[chosen, rows]
+    noise = np.stack([each.noise for each in family.fits])[chosen, rows]
+    discrepancy = DISCREPANCY_PER_DECADE * max(0.0, _log_ratio(law, target)) / math.log(10)
+    gap = family.gap_at(target) * (law.uniform[:, 1] - 0.5)
+    return np.asarray(level + law.excess + gap + noise * law.normal[:, 0] + discrepancy * law.normal[:, 1])
 
 
-def _draws(study: _Study, rng: np.random.Generator) -> Array:
-    """Draws of the log loss of one run at the target."""
-    parts = []
-    for each, share in zip(study.fits, _weights(study.fits), strict=True):
-        count = round(REPLICATES * float(share))
-        if count:
-            theta, noise = replicates(each.candidate, study.table, count, rng)
-            mean = each.candidate.form.law(each.candidate.frame.features(study.target))(theta).value[:, 0]
-            excess = rng.choice(target_excess(each.candidate), count)
-            parts.append(mean + excess + noise * rng.standard_normal(count))
-    draws = np.concatenate(parts)
-    discrepancy = DISCREPANCY_PER_DECADE * max(0.0, study.log_ratio) / math.log(10)
-    return np.asarray(
-        draws + study.gap * rng.uniform(-0.5, 0.5, len(draws)) + discrepancy * rng.standard_normal(len(draws))
-    )
+def _log_ratio(law: LossLaw, target: Table) -> float:
+    return float(target.log_cost[0] - law.table.log_cost.max())
 
 
-def _record(study: _Study, draws: Array, level: float, warnings: Sequence[str]) -> Forecast:
-    low, middle, high = np.exp(np.quantile(draws, [0.5 - level / 2, 0.5, 0.5 + level / 2]))
-    weights, target = _weights(study.fits), study.target
-    best = study.fits[int(np.argmax(weights))].candidate
+def _record(law: LossLaw, family: Family, target: Table, point: RunPoint, level: float) -> Forecast:
+    low, middle, high = np.exp(np.quantile(_draws(law, family, target), [0.5 - level / 2, 0.5, 0.5 + level / 2]))
+    weights = family.weights
+    best = family.fits[int(np.argmax(weights))].candidate
     return Forecast(
         predicted=float(middle),
         interval=(float(low), float(high)),
         level=level,
-        target_cost_flops=math.exp(float(target.log_cost[0])),
-        target_params=None if target.log_params is None else math.exp(float(target.log_params[0])),
-        target_tokens=None if target.log_tokens is None else math.exp(float(target.log_tokens[0])),
+        target_cost_flops=point.cost_flops,
+        target_params=point.params,
+        target_tokens=point.tokens,
         form=best.form.name,
         forms=tuple(
             FormForecast(
                 name=each.candidate.form.name,
                 predicted=math.exp(each.at(target)),
-                validation_error=each.validation_error,
+                validation_error=each.validation.error,
                 weight=float(weight),
             )
-            for each, weight in zip(study.fits, weights, strict=True)
+            for each, weight in zip(family.fits, weights, strict=True)
         ),
-        free_asymptote=math.exp(study.free.at(target)),
-        fixed_asymptote=math.exp(study.fixed.at(target)),
-        asymptote=math.exp(float(study.free.candidate.theta[0])),
-        asymptote_fixed_at=math.exp(study.log_fixed),
+        free_asymptote=math.exp(family.free.at(target)),
+        fixed_asymptote=math.exp(family.fixed.at(target)),
+        asymptote=math.exp(float(family.free.candidate.theta[0])),
+        asymptote_fixed_at=math.exp(law.log_fixed),
         noise=best.error.noise,
-        n_points=len(study.table),
-        n_supporting=len(study.supporting),
-        span_decades=span_decades(study.supporting.log_cost),
-        extrapolation_ratio=math.exp(study.log_ratio),
-        warnings=tuple(warnings),
+        n_points=len(law.table),
+        n_supporting=len(law.supporting),
+        span_decades=span_decades(law.supporting.log_cost),
+        extrapolation_ratio=math.exp(_log_ratio(law, target)),
+        warnings=tuple(_warnings(law, family, target)),
     )
 
 
@@ -287,24 +383,42 @@ def _refusal(supporting: Table, n_points: int) -> Refusal | None:
     return Refusal(reason=reason, remedy=remedy, n_points=n_points, n_supporting=len(supporting), span_decades=span)
 
 
-def _sized(table: Table, target: Table) -> tuple[bool, list[str]]:
-    """Whether laws in (N, D) can compete, and what the reader must know about the horizon."""
-    if table.log_params is None or table.log_tokens is None:
-        return False, ["params or tokens of some runs are not given: whether the horizon was varied is unknown"]
-    ratio = table.log_tokens - table.log_params
+def _horizon_warning(table: Table) -> str:
+    """Why laws in (N, D) cannot be fitted, or empty."""
+    ratio = _log_tokens_per_param(table)
+    if ratio is None:
+        return "params or tokens of some runs are not given: whether the horizon was varied is unknown"
     spread = float(np.quantile(ratio, 0.95) - np.quantile(ratio, 0.05)) / math.log(10)
-    if spread < BLIND_DECADES:
-        return False, [
-            f"blind to the horizon: 90 % of the runs lie within a factor {10**spread:.2f} in tokens per parameter, "
-            "so nothing is known of a run that is trained for longer or shorter"
-        ]
-    if target.log_params is None or target.log_tokens is None:
-        return False, ["target size and tokens are not given: the law is in cost alone"]
-    goal = float(target.log_tokens[0] - target.log_params[0])
-    if ratio.min() - 0.1 <= goal <= ratio.max() + 0.1:
-        return True, []
-    low, high = math.exp(float(ratio.min())), math.exp(float(ratio.max()))
-    return True, [f"the target has {math.exp(goal):.3g} tokens per parameter, the runs {low:.3g} to {high:.3g}"]
+    if spread >= BLIND_DECADES:
+        return ""
+    return (
+        f"blind to the horizon: 90 % of the runs lie within a factor {10**spread:.2f} in tokens per parameter, "
+        "so nothing is known of a run that is trained for longer or shorter"
+    )
+
+
+def _warnings(law: LossLaw, family: Family, target: Table) -> list[str]:
+    found = [law.horizon_warning] if law.horizon_warning else []
+    ratios, goals = _log_tokens_per_param(law.table), _log_tokens_per_param(target)
+    if law.by_size is not None and goals is None:
+        found.append("target size and tokens are not given: the law is in cost alone")
+    if ratios is not None and goals is not None:
+        goal = float(goals[0])
+        if not ratios.min() - 0.1 <= goal <= ratios.max() + 0.1:
+            low, high = math.exp(float(ratios.min())), math.exp(float(ratios.max()))
+            found.append(f"the target has {math.exp(goal):.3g} tokens per parameter, the runs {low:.3g} to {high:.3g}")
+    ratio = math.exp(_log_ratio(law, target))
+    if ratio > FAR_RATIO:
+        found.append(f"the target costs {ratio:.3g} times the costliest run: beyond anything that was tested")
+    if family.gap_at(target) > WIDE_GAP:
+        found.append("the asymptote decides the forecast: free and fixed E differ by more than 5 % at the target")
+    return found
+
+
+def _log_tokens_per_param(table: Table) -> Array | None:
+    if table.log_params is None or table.log_tokens is None:
+        return None
+    return np.asarray(table.log_tokens - table.log_params)
 
 
 def _check_positive(**named: float | None) -> None:

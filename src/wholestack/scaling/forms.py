@@ -84,6 +84,8 @@ class Form:
     """Name in a Forecast."""
     parameters: tuple[str, ...]
     """Names of the entries of theta."""
+    prior_weight: float
+    """Share of a blend before any run is seen: every known law of language models flattens towards an asymptote."""
     needs_size: bool
     """Whether it reads params and tokens."""
     evaluate: Callable[[Array, Features], Evaluation]
@@ -183,13 +185,17 @@ def _sizes(features: Features) -> tuple[Array, Array]:
     return features.n, features.d
 
 
-LINE = Form(name="line", parameters=("l", "s"), needs_size=False, evaluate=_line)
-BEND = Form(name="bend", parameters=("l", "s", "c"), needs_size=False, evaluate=_bend)
-POWER = Form(name="power", parameters=("ln E", "ln A", "ln a"), needs_size=False, evaluate=_power)
+LINE = Form(name="line", prior_weight=0.15, parameters=("l", "s"), needs_size=False, evaluate=_line)
+BEND = Form(name="bend", prior_weight=0.25, parameters=("l", "s", "c"), needs_size=False, evaluate=_bend)
+POWER = Form(name="power", prior_weight=0.6, parameters=("ln E", "ln A", "ln a"), needs_size=False, evaluate=_power)
 SIZE_TOKENS = Form(
-    name="size_tokens", parameters=("ln E", "ln A", "ln B", "ln a", "ln b"), needs_size=True, evaluate=_size_tokens
+    name="size_tokens",
+    prior_weight=2.0,
+    parameters=("ln E", "ln A", "ln B", "ln a", "ln b"),
+    needs_size=True,
+    evaluate=_size_tokens,
 )
-TIED = Form(name="tied", parameters=("ln E", "ln A", "ln B", "ln a"), needs_size=True, evaluate=_tied)
+TIED = Form(name="tied", prior_weight=2.0, parameters=("ln E", "ln A", "ln B", "ln a"), needs_size=True, evaluate=_tied)
 
 COST_FORMS = (LINE, POWER, BEND)
 SIZE_FORMS = (TIED, SIZE_TOKENS)

@@ -48,6 +48,9 @@ class ErrorModel(Protocol):
     def refit(self, residuals: Array, weight: Array, n_params: int) -> "ErrorModel":
         """The same kind of model with its scales estimated from residuals (n,) of a fit with ``n_params``."""
 
+    def log_score(self, missed: Array, spread: Array) -> float:
+        """Log density of held-out residuals (n,), given replicates' deviations (R, n) from the law there."""
+
     def offset(self, residuals: Array) -> float:
         """Root mean square (symmetric) or location (one-sided) of held-out residuals: the error of the law there."""
 
@@ -82,6 +85,14 @@ class Huber:
         # The median of few residuals jumps; the Huberised root mean square does not, and is capped by outliers less.
         capped = np.minimum(np.abs(residuals) * np.sqrt(weight), 2.5 * max(robust, SMALLEST_NOISE))
         return Huber(scale=max(float(np.sqrt(np.mean(capped**2))) * float(freedom), SMALLEST_NOISE))
+
+    def log_score(self, missed: Array, spread: Array) -> float:
+        """Joint normal density; residuals beyond three standard deviations count as three."""
+        covariance = spread.T @ spread / len(spread) + self.scale**2 * np.eye(len(missed))
+        deviation = np.sqrt(np.diag(covariance))
+        capped = np.clip(missed, -3 * deviation, 3 * deviation)
+        quadratic = float(capped @ np.linalg.solve(covariance, capped))
+        return -0.5 * (quadratic + float(np.linalg.slogdet(covariance)[1]))
 
     def offset(self, residuals: Array) -> float:
         """Root mean square, single residuals capped at four times the median."""
@@ -124,14 +135,25 @@ class Edge:
         noise, excess = np.exp(found.x)
         return Edge(noise=float(noise), excess=float(excess), known_noise=self.known_noise)
 
+    def log_score(self, missed: Array, spread: Array) -> float:
+        """Normal density of the edge's shift: its own uncertainty is the curvature of the likelihood there."""
+        shift = self._shift(missed)
+        own = 1 / float(self.penalty(missed - shift).curvature.sum())
+        variance = float(np.mean(spread.mean(axis=1) ** 2)) + own
+        return -0.5 * (min(shift**2 / variance, 16.0) + float(np.log(variance)))
+
     def offset(self, residuals: Array) -> float:
-        """How far the edge of held-out residuals lies from zero: the most likely shift."""
+        """How far the edge of held-out residuals lies from zero."""
+        return abs(self._shift(residuals))
+
+    def _shift(self, residuals: Array) -> float:
+        """The most likely shift of the edge."""
         low, high = float(residuals.min()) - 4 * self.noise, float(residuals.max()) + 4 * self.noise
         for _ in range(50):
             middle = 0.5 * (low + high)
             # psi rises with r, so the summed slope falls as the shift grows.
             low, high = (middle, high) if self.penalty(residuals - middle).psi.sum() > 0 else (low, middle)
-        return abs(0.5 * (low + high))
+        return 0.5 * (low + high)
 
     def excess_given(self, residuals: Array) -> Array:
         """Expected excess u of each run given its residual: the mean of a truncated normal."""
