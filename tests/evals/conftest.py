@@ -1,3 +1,5 @@
+import itertools
+
 import pytest
 import torch
 
@@ -30,5 +32,6 @@ def small_set(documents):
 
 @pytest.fixture(scope="session")
 def tokenizers(documents):
-    texts = [document.text[:5000] for document in documents]
+    lines = [line for document in documents[::4] for line in document.text[:1500].splitlines(keepends=True)]
+    texts = ["".join(pair) for pair in itertools.pairwise(lines)]
     return {"byte": ByteTokenizer(), "bpe": train_bpe(texts), "sentencepiece": train_sentencepiece_like(texts)}

@@ -22,7 +22,7 @@ class HeldOut:
 
 
 def standard_library_documents() -> list[HeldOut]:
-    """Some sixty modules as code, and their module docstrings and comments' worth of prose from the topics."""
+    """Modules as code and the help topics as prose, no text twice."""
     from pydoc_data.topics import topics
 
     code = [
@@ -30,7 +30,7 @@ def standard_library_documents() -> list[HeldOut]:
         for path in sorted(STANDARD_LIBRARY.glob("*.py"))[:110]
     ]
     prose = [HeldOut(name, "prose", name, text) for name, text in sorted(topics.items())]
-    return code + prose
+    return list({document.text: document for document in code + prose}.values())
 
 
 class ByteTokenizer:
@@ -52,9 +52,10 @@ class HubTokenizer:
 
 
 def train_bpe(texts: Sequence[str]) -> HubTokenizer:
-    """Byte-level, in the manner of GPT-2, but free to merge across spaces and line ends, so that tokens span joins."""
+    """Byte-level, but free to merge across words and line ends, so that tokens span joins."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=600, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
     )

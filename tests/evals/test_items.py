@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wholestack.errors import InputError, RunDirectoryError, WholestackError
@@ -208,6 +208,7 @@ def test_a_file_without_items_is_refused(tmp_path, content):
         read_items(tmp_path / "own.jsonl")
 
 
+@settings(max_examples=50)
 @given(st.binary(max_size=200))
 def test_any_bytes_give_items_or_one_clear_error(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("any") / "own.jsonl"
@@ -219,6 +220,7 @@ def test_any_bytes_give_items_or_one_clear_error(tmp_path_factory, data):
 texts = st.text(min_size=1, max_size=20).filter(str.strip)
 
 
+@settings(max_examples=50)
 @given(
     st.lists(
         st.tuples(st.text(max_size=20), st.lists(texts, min_size=2, max_size=5, unique=True)),

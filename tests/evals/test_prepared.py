@@ -57,7 +57,7 @@ def test_the_shared_context_holds_no_text_of_any_choice(small_set, tokenizers, f
     prepared = prepare_items(small_set, tokenizer, context_tokens=512)
     for index, item in enumerate(small_set.items):
         context, _ = tokens_of(prepared, index)
-        assert item.context.startswith(tokenizer.tokenizer.decode(context).lstrip())
+        assert item.context.lstrip().startswith(tokenizer.tokenizer.decode(context).lstrip())
 
 
 def test_a_token_that_spans_the_join_is_scored_with_the_choice_and_counted():
