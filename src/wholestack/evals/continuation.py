@@ -23,7 +23,10 @@ from wholestack.evals.items import Item, ItemSet, make_item, seal_items
 from wholestack.record import digest
 
 _CHOICES = 4
+_ATTEMPTS = 3
+"""Attempts at an item in one turn of a document."""
 _TRIES = 100
+"""Draws for the wrong choices of an item."""
 
 
 class HeldOutDocument(Protocol):
@@ -201,11 +204,12 @@ class _Source:
             return
         for _ in range(self._rule.per_document):
             for number in self._draw.shuffle(list(range(len(self._documents)))):
-                draft = self._draft(number)
-                if isinstance(draft, str):
+                for _ in range(_ATTEMPTS):
+                    draft = self._draft(number)
+                    if isinstance(draft, _Draft):
+                        yield draft
+                        break
                     self._passed_over[f"item: {draft}"] += 1
-                else:
-                    yield draft
 
     def _draft(self, number: int) -> _Draft | str:
         """One item from one document, or the reason why not."""

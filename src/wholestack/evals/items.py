@@ -315,8 +315,8 @@ def _problem_with(context: str, delimiter: str, choices: Sequence[str], gold: in
 def _refuse_duplicate(item: Item, number: int, first_seen: dict[object, int]) -> None:
     """The same id, or the same question in any order of its choices, was there before."""
     for what, key in (
-        (f"id {item.id!r}", item.id),
         ("the same item", (item.context, item.delimiter, tuple(sorted(item.choices)))),
+        (f"id {item.id!r}", item.id),
     ):
         if first_seen.setdefault(key, number) != number:
             raise InputError(f"{what} was on line {first_seen[key]}")
