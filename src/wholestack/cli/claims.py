@@ -10,6 +10,7 @@ from wholestack.claim import Explanation, exit_code
 from wholestack.cli.output import findings_document, print_json
 from wholestack.experiments.phases.landing import claim_lines
 from wholestack.experiments.records import ClaimLine
+from wholestack.experiments.settlement import keep_new
 from wholestack.experiments.settlement import settle as settle_claims
 from wholestack.experiments.why import broken_first
 from wholestack.finding import exit_code as findings_exit_code
@@ -55,7 +56,8 @@ def settle(folder: Path, /, *, json: Json = False, all: Json = False) -> int:
         Show what is ok as well.
     """
     with RunDirectory.resume(folder) as run:
-        found = [run.report(each) for each in settle_claims(run, at=time.time())]
+        found = settle_claims(run, at=time.time())
+        keep_new(run, found)
     if json:
         print_json(findings_document(found, everything=all))
     else:

@@ -17,6 +17,8 @@ LARGE_SHARE = 0.36
 """Of the time left after the preflight, planned for the large run."""
 SAFETY = 0.85
 """Rates of probes are seldom met by whole runs: checkpoints, other shapes, a busy machine."""
+WORTHWHILE_SPEED_UP = 1.1
+"""Below it the threads of the large run wait for each other: on a crowded machine one is faster."""
 FIXED_S = {"preflight": 8.0, "data": 20.0, "evaluation": 4.0, "scaling": 12.0, "landing": 10.0}
 """Planned wall seconds of the phases whose work does not grow with the budget."""
 RESERVE_S = FIXED_S["scaling"] + FIXED_S["landing"]
@@ -52,14 +54,17 @@ def make_plan(recipe: Recipe, *, budget_s: float, used_s: float, rates_flops_s: 
             f"a budget of {budget_s:.0f} s is too short to plan from", remedy=f"give at least {SHORTEST_BUDGET_S:.0f} s"
         )
     left_s = max(0.0, budget_s - used_s - FIXED_S["data"] - FIXED_S["evaluation"] - RESERVE_S)
-    rate_large = rates_flops_s[LARGE] * SAFETY
+    speed_up = rates_flops_s[LARGE] / rates_flops_s[LARGE_ALONE]
+    threads = recipe.large_threads if speed_up >= WORTHWHILE_SPEED_UP else 1
+    rate_large = SAFETY * rates_flops_s[LARGE if threads > 1 else LARGE_ALONE]
     largest = recipe.max_trial_cost_flops or LARGE_SHARE * left_s * rate_large / recipe.target_multiple
     large_s = largest * recipe.target_multiple / rate_large
     rung_s = largest * recipe.rung_multiple / rate_large
     return Plan(
         budget_s=budget_s,
         rate_flops_s=rates_flops_s[SMALL],
-        speed_up=max(1.0, rates_flops_s[LARGE] / rates_flops_s[LARGE_ALONE]),
+        large_threads=threads,
+        speed_up=speed_up if threads > 1 else 1.0,
         max_trial_cost_flops=largest,
         rung_cost_flops=largest * recipe.rung_multiple,
         target_cost_flops=largest * recipe.target_multiple,

@@ -84,6 +84,10 @@ class Recipe(Record):
     items: str = ""
     """Folder of another item set to measure by; empty: continuation choices from held-out documents."""
     item_count: int = 400
+    items_per_document: int = 8
+    """At most so many items from one held-out document; the error bars take documents as clusters."""
+    held_out_fraction: float = 0.08
+    """Share of the bytes of each source that is held out for the evaluation."""
     metric: Metric = "answer_bpb"
     """The primary metric, to be minimised."""
     fixed: dict[str, float | int | str] | None = None
@@ -140,6 +144,8 @@ def _check_bounds(recipe: Recipe) -> None:
         ("target_multiple", SMALLEST_TARGET_MULTIPLE, 1e6),
         ("rung_multiple", 1.5, 1e6),
         ("random_share", 0.0, 0.9),
+        ("items_per_document", 1, 1000),
+        ("held_out_fraction", 0.001, 0.5),
         ("level", 0.5, 0.999),
         ("query_heads_per_kv_head", 1, 1024),
     ):

@@ -86,8 +86,10 @@ class Plan(Record):
     """Wall time of everything after installation."""
     rate_flops_s: float
     """Training FLOP/s of one worker with one thread, as the preflight measured it."""
+    large_threads: int
+    """Threads of rung and large run: the recipe's, or one where more of them were no faster on this machine."""
     speed_up: float
-    """How much faster the threads of rung and large run train than one thread."""
+    """How much faster they train than one thread."""
     max_trial_cost_flops: float
     """No trial may cost more."""
     rung_cost_flops: float

@@ -102,7 +102,14 @@ def token_of(run: RunDirectory) -> str:
 def _phases(stage: Stage, clock: Callable[[], float]) -> Sequence[tuple[PhaseName, Callable[[], str]]]:
     def runs() -> TrainingRuns:
         corpus = Corpus.open(stage.run.path / "data")
-        return TrainingRuns(stage.run, stage.recipe, stage.engine, bytes_per_token(corpus), clock)
+        return TrainingRuns(
+            stage.run,
+            stage.recipe,
+            stage.engine,
+            bytes_per_token=bytes_per_token(corpus),
+            large_threads=stage.plan.large_threads,
+            clock=clock,
+        )
 
     return (
         ("preflight", lambda: preflight.run(stage)),

@@ -4,6 +4,7 @@ What cannot be read, or did not happen, settles a claim as ``unknown``, never as
 """
 
 import math
+from collections.abc import Iterable
 from pathlib import Path
 
 from wholestack.claim import Claim, is_genuine
@@ -30,7 +31,7 @@ from wholestack.experiments.stage import ended_trial, expected_seconds, pace_of
 from wholestack.finding import Finding, Status, finding
 from wholestack.journal import read_journal
 from wholestack.record import digest, from_builtins
-from wholestack.runs import RunReader
+from wholestack.runs import RunDirectory, RunReader
 
 SHORTEST_JUDGED_S = 3.0
 """Trials that train for less say nothing about the pace: start-up and the first touch of memory rule them."""
@@ -56,6 +57,12 @@ def settle(run: RunReader, *, at: float) -> list[Finding]:
         if judged is not None:
             found.append(judged)
     return found
+
+
+def keep_new(run: RunDirectory, found: Iterable[Finding]) -> list[Finding]:
+    """Put on the disk what says something new: another verdict or other evidence than a claim's last Finding."""
+    last = {each.settles: (each.status, each.evidence) for each in run.findings() if each.settles}
+    return [run.report(each) for each in found if last.get(each.settles) != (each.status, each.evidence)]
 
 
 def _judge(run: RunReader, claim: Claim, at: float) -> Finding | None:

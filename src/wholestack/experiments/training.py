@@ -50,6 +50,7 @@ class TrainingRuns:
         recipe: Threads, limits, device.
         engine: What runs the jobs.
         bytes_per_token: Of each source.
+        large_threads: Of rung and large run.
         clock: Seconds since the epoch.
     """
 
@@ -58,13 +59,16 @@ class TrainingRuns:
         run: RunDirectory,
         recipe: Recipe,
         engine: Engine,
+        *,
         bytes_per_token: dict[str, float],
+        large_threads: int,
         clock: Callable[[], float],
     ) -> None:
         self._run = run
         self._recipe = recipe
         self._engine = engine
         self._bytes_per_token = bytes_per_token
+        self._large_threads = large_threads
         self._clock = clock
         self.running: dict[str, Running] = {}
 
@@ -132,7 +136,7 @@ class TrainingRuns:
         )
 
     def _threads(self, suggestion: SuggestionRecord) -> int:
-        return self._recipe.large_threads if suggestion.role in LONG_ROLES else 1
+        return self._large_threads if suggestion.role in LONG_ROLES else 1
 
     def _trial(self, running: Running, state: JobState) -> TrialRecord:
         suggestion, plan = running.suggestion, running.plan

@@ -68,6 +68,11 @@ class LocalEngine:
         """What a user should know, for instance that workers start cold."""
         self._launch()
 
+    @property
+    def supervisor_pid(self) -> int | None:
+        """Process id of the supervisor, ``None`` when there is none."""
+        return self._process.pid if self._process else None
+
     def start(self, job: Job) -> str:
         """Hand over a job; see :class:`wholestack.launch.job.Engine`."""
         if self._closed:
@@ -93,7 +98,9 @@ class LocalEngine:
         """
         deadline = time.monotonic() + timeout_s
         self._read(0.0)
-        while not self._news and self._process is not None and (rest := deadline - time.monotonic()) > 0:
+        while (
+            not (self._news or self._broken) and self._process is not None and (rest := deadline - time.monotonic()) > 0
+        ):
             self._read(rest)
         self._raise_if_broken()
         news, self._news = self._news, []
@@ -199,6 +206,8 @@ class LocalEngine:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+        if process.returncode != 0:
+            end_leftovers(self._token)
         why = f"the supervisor ended with status {process.returncode}: see {self._folder / 'supervisor.log'}"
         self._news += [lost(request, why) for request in self._running.values()]
         self._running.clear()

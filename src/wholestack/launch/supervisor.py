@@ -65,8 +65,7 @@ class Supervisor:
 
     def run(self, preload: Sequence[str]) -> None:
         """Load, serve until the engine has gone, end everything."""
-        report = self._load(preload)
-        self._send(report)
+        self._send(self._load(preload))
         while not self._over:
             for key, events in self._selector.select():
                 if events & selectors.EVENT_WRITE:

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
-from wholestack.launch.processes import MARK, die_with_parent
+from wholestack.launch.processes import MARK, die_with_parent, name_process
 from wholestack.launch.wire import Request
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
@@ -45,6 +45,7 @@ def become_worker(
         warm: Run an entry in this process; otherwise in a fresh interpreter.
     """
     os.setsid()
+    name_process("ws-worker")
     die_with_parent(keeper_pid)
     _reset_signals()
     _redirect(stdout, stderr)

@@ -1,1 +1,1 @@
-"""Conformance suites: what every implementation of an extension point must pass, for ours and for yours."""
+"""For users' tests: conformance suites that every implementation of an extension point passes, and faults to inject."""

@@ -36,7 +36,11 @@ def run_data(stage: Stage) -> str:
     """Read, refuse, split, tokenise; seal what the data are."""
     stage.tell("data", "reading documents", left_s=stage.clock.left_s)
     corpus = prepare(
-        sources_of(stage.recipe), stage.run.path / "data", vocab_size=stage.recipe.vocab_size, seed=DATA_SEED
+        sources_of(stage.recipe),
+        stage.run.path / "data",
+        vocab_size=stage.recipe.vocab_size,
+        seed=DATA_SEED,
+        held_out_fraction=stage.recipe.held_out_fraction,
     )
     statement = corpus.statement()
     write_atomic(stage.run.path / STATEMENT, statement.text().encode())
@@ -57,7 +61,12 @@ def run_evaluation(stage: Stage) -> str:
     if stage.recipe.items:
         items = ItemSet.load(Path(stage.recipe.items))
     else:
-        items = build_continuation_items(corpus.documents("held_out"), count=stage.recipe.item_count, seed=DATA_SEED)
+        items = build_continuation_items(
+            corpus.documents("held_out"),
+            count=stage.recipe.item_count,
+            seed=DATA_SEED,
+            per_document=stage.recipe.items_per_document,
+        )
     items.save(folder)
     prepared = prepare_items(items, _Encoder(corpus.tokenizer), context_tokens=stage.recipe.context)
     prepared.save(stage.run.path / PREPARED)

@@ -20,7 +20,7 @@ from wholestack.experiments.records import (
     Role,
     TrialRecord,
 )
-from wholestack.experiments.settlement import settle
+from wholestack.experiments.settlement import keep_new, settle
 from wholestack.experiments.stage import Stage, ended_trial, find_claim
 from wholestack.finding import EXIT_UNKNOWN
 from wholestack.runs import RunReader
@@ -29,8 +29,7 @@ from wholestack.runs import RunReader
 def run(stage: Stage) -> str:
     """Settle, sum up, write ``outcome.json``."""
     stage.tell("landing", "settling claims", left_s=0.0)
-    for settled in settle(stage.run, at=stage.clock.now):
-        stage.run.report(settled)
+    keep_new(stage.run, settle(stage.run, at=stage.clock.now))
     outcome = make_outcome(stage)
     stage.run.write(OUTCOME, outcome)
     if outcome.relative_error is None:

@@ -23,7 +23,7 @@ from wholestack.experiments.records import (
 )
 from wholestack.experiments.scheduling import suggestion_record
 from wholestack.experiments.settings import training_plan
-from wholestack.experiments.settlement import judge_data, settle
+from wholestack.experiments.settlement import judge_data, keep_new, settle
 from wholestack.experiments.stage import Stage, claim_named, ended_trial, expected_seconds, find_claim, pace_of
 from wholestack.experiments.training import TrainingRuns
 from wholestack.finding import finding
@@ -43,9 +43,8 @@ def run_rung(stage: Stage, runs: TrainingRuns) -> str:
     if trial is None:
         stage.run.write(LAWS_RUNG, laws)
         return f"not trained: {why_not}"
-    for settled in settle(stage.run, at=stage.clock.now):
-        if settled.check.startswith("rung."):
-            stage.run.report(settled)
+    settled = settle(stage.run, at=stage.clock.now)
+    keep_new(stage.run, (each for each in settled if each.check.startswith("rung.")))
     refitted = fit_laws(stage.recipe, stage.plan, stage.trials, seed=stage.seed)
     stage.run.write(LAWS_RUNG, refitted)
     report_support(stage, refitted)
@@ -254,7 +253,7 @@ def _nearest(curve: Sequence[CurvePoint], cost: float) -> CurvePoint | None:
 def _expected_s(stage: Stage, params: Params) -> float:
     """From the pace of the trials, corrected by how the rung kept to it."""
     pace = pace_of(stage.recipe, stage.plan, stage.trials)
-    threads = stage.recipe.large_threads
+    threads = stage.plan.large_threads
     expected = expected_seconds(stage.recipe, stage.plan, pace, params, threads)
     rung = ended_trial(stage.trials, "rung")
     if rung is None or rung.outcome != "ok":
