@@ -17,11 +17,23 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from wholestack.report.page import Markup
 from wholestack.report.quantities import printable, short
 from wholestack.report.style import COLOURS
+
+__all__ = [
+    "Axes",
+    "legend",
+    "log_axis",
+    "logit_axis",
+    "no_ticks",
+    "paint",
+    "picture",
+    "text",
+    "whole_ticks",
+]
 
 Painter = Callable[[Axes], None]
 
@@ -78,10 +90,16 @@ def log_axis(axes: Axes, which: str) -> None:
     getattr(axes, f"set_{which}scale")("log")
     axis = getattr(axes, f"{which}axis")
     low, high = sorted(axis.get_data_interval())
-    short_range = low > 0 and high / low < 60
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if short_range else (1.0,), numticks=8))
+    axis.set_major_locator(LogLocator(subs=_steps(high / low if low > 0 else 1e9), numticks=8))
     axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
     axis.set_minor_formatter(NullFormatter())
+
+
+def _steps(ratio: float) -> tuple[float, ...]:
+    """Multiples of a power of ten that carry a tick, for an axis whose ends have this ratio."""
+    if ratio < 10:
+        return 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0
+    return (1.0, 2.0, 5.0) if ratio < 60 else (1.0,)
 
 
 def logit_axis(axes: Axes, which: str) -> None:
@@ -90,6 +108,11 @@ def logit_axis(axes: Axes, which: str) -> None:
     axis = getattr(axes, f"{which}axis")
     axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
     axis.set_minor_formatter(NullFormatter())
+
+
+def whole_ticks(axes: Axes, which: str) -> None:
+    """Ticks at whole numbers only."""
+    getattr(axes, f"{which}axis").set_major_locator(MaxNLocator(nbins=6, integer=True))
 
 
 def no_ticks(axes: Axes, which: str) -> None:
@@ -108,7 +131,7 @@ def legend(axes: Axes, columns: int = 4) -> None:
         borderpad=0.0,
         fontsize=10.5,
         labelcolor=paint("ink"),
-        handlelength=1.5,
+        handlelength=1.9,
         handletextpad=0.5,
         columnspacing=1.4,
         labelspacing=0.35,

@@ -1,4 +1,4 @@
-"""Sections that hold runs against each other: accuracy against loss, mixture, baselines.
+"""Sections that hold trials against each other: accuracy against answer loss, and the effect of the mixture.
 
 Every sentence here is computed from the trials; where they are too few or too noisy to say something, it says so.
 """
@@ -12,13 +12,12 @@ from statistics import median
 
 from scipy.stats import spearmanr
 
-from wholestack.experiments.records import ForecastPoint, Landing, TrialRecord
+from wholestack.experiments.records import ForecastPoint, TrialRecord
 from wholestack.report import plots
-from wholestack.report.evidence import BASELINES, Evidence, read_foreign, read_text
+from wholestack.report.evidence import Evidence, read_text
 from wholestack.report.page import Markup, figure, join, not_reached, paragraph
-from wholestack.report.quantities import flops, number, percent, plural, printable, unit_of
-from wholestack.report.tables import Table, draw, folded
-from wholestack.report.verdict import metric_label, target
+from wholestack.report.quantities import flops, number, plural, printable, unit_of
+from wholestack.report.tables import Table, folded
 
 LOSS = "answer_bpb"
 ACCURACY = "accuracy"
@@ -61,9 +60,6 @@ def rank_correlation(left: Sequence[float], right: Sequence[float]) -> RankCorre
         return RankCorrelation(rho=None, p=None)
     result = spearmanr(left, right)
     return RankCorrelation(rho=float(result.statistic), p=float(result.pvalue))
-
-
-# --- accuracy against answer loss
 
 
 def accuracy_against_loss(evidence: Evidence) -> Markup:
@@ -180,9 +176,6 @@ def _accuracy_table(trials: Sequence[TrialRecord]) -> Table:
     return Table(caption="Runs by answer loss, worst first", columns=columns, rows=rows, source="trials.jsonl")
 
 
-# --- mixture
-
-
 def mixture(evidence: Evidence) -> Markup:
     """Does the share of prose move the metric, once cost is accounted for?"""
     laws = evidence.laws
@@ -198,7 +191,7 @@ def mixture(evidence: Evidence) -> Markup:
         "Each point is one trial: 0 % is the law of the best trials at the same cost, higher is worse where the metric"
         " is a loss; all other settings vary too, so only a trend over many points means something."
     )
-    pictured = plots.residuals(points, "the law at the same cost")
+    pictured = plots.residuals(points)
     return join(
         [paragraph(_mixture_told(points)), figure(pictured, caption, folded("The numbers", _mixture_table(points)))]
     )
@@ -257,109 +250,6 @@ def _mixture_table(points: Sequence[tuple[float, float]]) -> Table:
     return Table(
         caption="Distance from the law, by weight of prose, in groups of equal size", columns=columns, rows=rows
     )
-
-
-# --- baselines
-
-
-def baselines(evidence: Evidence) -> Markup:
-    """Random search at equal cost, a straight line, the settings only scaled, a unigram model."""
-    parts = [_random_search(evidence), draw(_baseline_table(evidence))]
-    return join(parts)
-
-
-def best_so_far(trials: Sequence[TrialRecord], metric: str) -> list[tuple[float, float]]:
-    """(training FLOPs spent so far, best metric so far); failed trials cost as well."""
-    spent, best, path = 0.0, math.inf, []
-    for trial in sorted(trials, key=lambda each: each.ended_at):
-        spent += trial.cost_flops
-        if trial.outcome == "ok" and metric in trial.metrics:
-            best = min(best, trial.metrics[metric])
-        if math.isfinite(best):
-            path.append((spent, best))
-    return path
-
-
-def _random_search(evidence: Evidence) -> Markup:
-    metric = evidence.metric
-    search, random = (
-        best_so_far([each for each in evidence.trials if each.role == role], metric) for role in ("search", "random")
-    )
-    if not search or not random:
-        return not_reached("Random search or search has not completed a trial, so they cannot be compared.")
-    limit = min(search[-1][0], random[-1][0])
-    ours, theirs = _value_at(search, limit), _value_at(random, limit)
-    caption = (
-        "Each step is a new best trial; the further left and the lower a line, the less was spent for the same result."
-        " The dashed line is the cost at which both are compared. Failed trials are counted in the cost."
-    )
-    table = folded("The numbers", _steps_table(search, random, metric))
-    pictured = plots.best_so_far(search, random, limit, metric_label(evidence))
-    return join([paragraph(_compared(ours, theirs, limit, metric)), figure(pictured, caption, table)])
-
-
-def _value_at(path: Sequence[tuple[float, float]], spent: float) -> float | None:
-    seen = [value for cost, value in path if cost <= spent]
-    return seen[-1] if seen else None
-
-
-def _compared(ours: float | None, theirs: float | None, limit: float, metric: str) -> str:
-    if ours is None or theirs is None:
-        return f"After {flops(limit)} spent on each, one of them had no completed trial yet."
-    gap = ours / theirs - 1
-    word = "the same" if abs(gap) < 5e-4 else f"{percent(abs(gap), signed=False)} {'lower' if gap < 0 else 'higher'}"
-    return (
-        f"After {flops(limit)} spent on each, the best {printable(metric)} of the search was {number(ours)}, that of"
-        f" random search {number(theirs)}: {word}."
-    )
-
-
-def _steps_table(search: Sequence[tuple[float, float]], random: Sequence[tuple[float, float]], metric: str) -> Table:
-    rows = []
-    for name, path in (("search", search), ("random search", random)):
-        best = math.inf
-        for spent, value in path:
-            if value < best:
-                rows.append((name, flops(spent), number(value)))
-                best = value
-    columns = ("by", "spent so far", f"best {printable(metric)}")
-    return Table(caption="Every new best", columns=columns, rows=rows)
-
-
-def _baseline_table(evidence: Evidence) -> Table:
-    outcome, forecast = evidence.outcome, target(evidence)
-    actual = outcome.actual if outcome else None
-    rows = [_predicted_row("law (ours)", forecast.value if forecast else None, actual)]
-    straight = outcome.straight_line if outcome else (evidence.laws.straight if evidence.laws else None)
-    rows.append(_predicted_row("straight line in log-log", straight.value if straight else None, actual))
-    rows.append(_scaled_row(outcome.scaled if outcome else None, actual))
-    rows.append(_unigram_row(evidence, actual))
-    columns = ("baseline", "value", "large run", "what it says")
-    return Table(caption=f"Baselines beside the large run, {metric_label(evidence)}", columns=columns, rows=rows)
-
-
-def _predicted_row(name: str, predicted: float | None, actual: float | None) -> tuple[str, ...]:
-    if predicted is None:
-        return f"prediction by {name}", "–", _or_dash(actual), "no prediction"
-    told = "no actual value yet" if actual is None else f"actual is {percent(actual / predicted - 1)} off it"
-    return f"prediction by {name}", number(predicted), _or_dash(actual), told
-
-
-def _scaled_row(scaled: Landing | None, actual: float | None) -> tuple[str, ...]:
-    name = "best small trial, only size and tokens scaled"
-    if scaled is None or scaled.actual is None:
-        return name, "–", _or_dash(actual), "not trained"
-    told = "–" if actual is None else f"the large run is {percent(actual / scaled.actual - 1)} against it"
-    return name, number(scaled.actual), _or_dash(actual), told
-
-
-def _unigram_row(evidence: Evidence, actual: float | None) -> tuple[str, ...]:
-    raw, why = read_foreign(evidence.folder, BASELINES)
-    value = raw.get("unigram_bpb") if isinstance(raw, dict) else None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return "unigram model of the training tokens", "–", _or_dash(actual), why or "not computed"
-    told = "a model that has learnt nothing of order lies here"
-    return "unigram model of the training tokens", number(value), _or_dash(actual), told
 
 
 def _or_dash(value: float | None) -> str:

@@ -11,6 +11,7 @@ from wholestack.report.quantities import flops, number, plural
 from wholestack.report.tables import Table, folded
 
 _MOST_LINES = 150
+_DRAWN = frozenset({"rung", "large", "scaled"})
 
 
 def training(evidence: Evidence) -> Markup:
@@ -45,7 +46,7 @@ def _roles(evidence: Evidence) -> dict[str, str]:
     """Runs that are drawn strongly, by name."""
     known = [(each.name, each.role) for each in evidence.suggestions]
     known += [(each.name, each.role) for each in evidence.trials]
-    roles: dict[str, str] = {name: role for name, role in known if role in {"rung", "large"}}
+    roles: dict[str, str] = {name: role for name, role in known if role in _DRAWN}
     searched = evidence.completed("search", "random")
     if searched:
         best = min(searched, key=lambda trial: trial.metrics[evidence.metric])

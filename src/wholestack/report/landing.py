@@ -6,7 +6,7 @@ from wholestack.finding import Finding
 from wholestack.report import plots
 from wholestack.report.evidence import ClaimView, Evidence
 from wholestack.report.page import Markup, badge, element, figure, join, listing, not_reached, paragraph
-from wholestack.report.quantities import moment, number, percent, printable, short
+from wholestack.report.quantities import moment, number, percent, printable
 from wholestack.report.tables import Table, draw, folded
 from wholestack.report.verdict import judge, key_numbers, metric_label, target
 
@@ -96,7 +96,7 @@ def _claims(evidence: Evidence) -> Markup:
     views = sorted(evidence.claims, key=lambda view: order[view.status])
     table = Table(
         caption=f"{len(views)} claims, worst first, as of {moment(evidence.now)}",
-        columns=("status", "claim", "statement", "predicted", "settled by"),
+        columns=("status", "claim", "statement", "predicted, interval", "settled by"),
         rows=[_claim_row(view) for view in views],
         source="claims.jsonl",
     )
@@ -121,11 +121,11 @@ def _predicted(claim: Claim) -> str:
         return "–"
     value = printable(claim.predicted, limit=80) if isinstance(claim.predicted, str) else ""
     if isinstance(claim.predicted, int | float):
-        value = short(claim.predicted)
+        value = number(claim.predicted)
     if claim.interval is None:
         return value
-    level = f", {100 * claim.level:.0f} % interval" if claim.level is not None else ""
-    return f"{value} ({short(claim.interval[0])} to {short(claim.interval[1])}{level})"
+    level = f" at {100 * claim.level:.0f} %" if claim.level is not None else ""
+    return join([value, element("div", f"{number(claim.interval[0])} to {number(claim.interval[1])}{level}")])
 
 
 def _settling(finding: Finding) -> Markup:
@@ -148,7 +148,8 @@ def _case(view: ClaimView) -> Markup:
     elif not why.findings:
         waiting = {"expired": f"Nothing settled it before {moment(view.claim.valid_until or 0)}."}
         parts.append(paragraph(waiting.get(view.status, "Nothing has settled it yet.")))
-    return element("div", *parts, class_="case")
+    kind = "fail" if view.status == "broken" or not view.genuine else "unknown"
+    return element("div", *parts, class_=f"case {'open' if view.status == 'open' else kind}")
 
 
 def _finding(finding: Finding) -> Markup:

@@ -8,10 +8,8 @@ random trial. Costs are training FLOPs on a logarithmic axis.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from matplotlib.axes import Axes
-
 from wholestack.experiments.records import CurvePoint, ForecastPoint, SettingLaw
-from wholestack.report.canvas import legend, log_axis, logit_axis, no_ticks, paint, picture, text
+from wholestack.report.canvas import Axes, legend, log_axis, logit_axis, no_ticks, paint, picture, text, whole_ticks
 from wholestack.report.page import Markup
 from wholestack.report.quantities import short
 
@@ -111,7 +109,7 @@ def landing(
         margin = 0.18 * (max(shown) - min(shown)) or 0.05 * abs(forecast.value) or 1.0
         axes.set_xlim(min(shown) - margin, max(shown) + margin)
         axes.set_ylim(-1, 1)
-        axes.set_xlabel(f"{axis} (linear axis)")
+        axes.set_xlabel(f"{axis}")
         no_ticks(axes, "y")
         axes.spines["left"].set_visible(False)
         legend(axes, columns=3)
@@ -144,7 +142,7 @@ def front(shown: Front) -> Markup:
         _rug(axes, shown.failures)
         log_axis(axes, "x")
         axes.set_xlabel(_COST)
-        axes.set_ylabel(f"{text(shown.metric)} (linear axis)")
+        axes.set_ylabel(f"{text(shown.metric)}")
         legend(axes)
 
     label = (
@@ -171,7 +169,9 @@ def setting_law(law: SettingLaw, number: int, *, rung_cost: float | None, target
             log_axis(axes, "y")
         elif scale == "logit":
             logit_axis(axes, "y")
-        axes.set_title(text(law.name, 32), loc="left", fontsize=12, fontweight="bold", pad=6)
+        elif all(float(value).is_integer() for _, value in points):
+            whole_ticks(axes, "y")
+        axes.set_title(text(law.name, 32), loc="left", fontsize=12, fontweight="bold", pad=6, color=paint("ink"))
         axes.set_xlabel("FLOPs (logarithmic)", fontsize=10)
         axes.set_ylabel({"log": "logarithmic", "logit": "logit"}.get(scale, "linear") + " axis", fontsize=10)
 
@@ -184,12 +184,15 @@ def time_axis(lines: Sequence[Line], marks: Sequence[Mark], *, unit: str) -> Mar
 
     def painter(axes: Axes) -> None:
         for line in sorted(lines, key=lambda each: each.role in _STRONG):
-            colour, width, label = _STRONG.get(line.role, ("trial", 0.8, ""))
+            colour, width, label = _STRONG.get(line.role, ("trial", 0.8, "_"))
             alpha = 1.0 if line.role in _STRONG else 0.55
-            axes.plot(*_columns(line.points), color=paint(colour), linewidth=width, alpha=alpha, label=label)
+            points = [point for point in line.points if point[1] > 0]
+            axes.plot(*_columns(points), color=paint(colour), linewidth=width, alpha=alpha, label=label)
         _lane(axes, marks)
-        axes.set_xlabel("wall-clock since the run began, s (linear axis)")
-        axes.set_ylabel(f"training loss, {unit} (linear axis)")
+        log_axis(axes, "y")
+        axes.set_ylim(top=_usual_start(lines))
+        axes.set_xlabel("wall-clock since the run began, s")
+        axes.set_ylabel(f"training loss, {unit} (logarithmic axis)")
         legend(axes, columns=5)
 
     label = f"Training loss of {len(lines)} runs against wall-clock time, with {len(marks)} findings marked"
@@ -216,7 +219,8 @@ def curve_beside(actual: Sequence[CurvePoint], predicted: Sequence[CurvePoint]) 
         )
         log_axis(axes, "x")
         axes.set_xlabel(f"{_COST.partition(' (')[0]} spent (logarithmic axis)")
-        axes.set_ylabel("training loss, bits per byte (linear axis)")
+        log_axis(axes, "y")
+        axes.set_ylabel("training loss, bits per byte (logarithmic axis)")
         legend(axes)
 
     label = f"Training loss of the large run over training FLOPs{', beside the predicted curve' if predicted else ''}"
@@ -250,24 +254,24 @@ def accuracy(points: Sequence[AccuracyPoint], chance: float | None, unit: str) -
         if chance is not None:
             axes.axhline(chance, color=paint("muted"), linewidth=1, linestyle=(0, (4, 3)), label="chance")
         axes.invert_xaxis()
-        axes.set_xlabel(f"answer loss, {unit} (linear axis, better to the right)")
-        axes.set_ylabel("accuracy, share of items (linear axis)")
+        axes.set_xlabel(f"answer loss, {unit} (better to the right)")
+        axes.set_ylabel("accuracy, share of items")
         legend(axes, columns=5)
 
     label = f"Accuracy against answer loss for {len(points)} runs, with standard errors"
     return picture(painter, name="accuracy", label=label, height=340)
 
 
-def residuals(points: Sequence[Point], reference: str) -> Markup:
+def residuals(points: Sequence[Point]) -> Markup:
     """How far each trial lies above or below the law, against its share of prose."""
 
     def painter(axes: Axes) -> None:
         axes.axhline(0, color=paint("muted"), linewidth=1)
         _scatter(axes, points, "o", "trial", "trial", ceiling=None, size=5)
-        axes.set_xlabel("mixture weight of prose (linear axis)")
-        axes.set_ylabel(f"metric against {reference}, % (linear axis)")
+        axes.set_xlabel("mixture weight of prose")
+        axes.set_ylabel("distance from the law, %")
 
-    label = f"Distance of {len(points)} trials from {reference} against the mixture weight of prose"
+    label = f"Distance of {len(points)} trials from the law at the same cost against the mixture weight of prose"
     return picture(painter, name="mixture", label=label, height=300)
 
 
@@ -294,7 +298,7 @@ def best_so_far(search: Sequence[Point], random: Sequence[Point], limit: float |
             axes.axvline(limit, color=paint("muted"), linewidth=1, linestyle=(0, (4, 3)), label="compared here")
         log_axis(axes, "x")
         axes.set_xlabel("training FLOPs spent so far (logarithmic axis)")
-        axes.set_ylabel(f"best {text(metric)} so far (linear axis)")
+        axes.set_ylabel(f"best {text(metric)} so far")
         legend(axes)
 
     label = f"Best {metric} so far against training FLOPs spent, search beside random search"
@@ -316,7 +320,7 @@ def time_bar(rows: Sequence[tuple[str, Sequence[Share]]]) -> Markup:
                 start += share.seconds
         axes.set_yticks(range(len(rows)), [name for name, _ in reversed(rows)])
         axes.grid(False, axis="y")
-        axes.set_xlabel("wall time, s (linear axis)")
+        axes.set_xlabel("wall time, s")
         legend(axes, columns=5)
 
     label = "Wall time by phase: " + "; ".join(
@@ -329,6 +333,7 @@ _STRONG = {
     "large": ("actual", 2.0, "large run"),
     "rung": ("predicted", 1.8, "rung"),
     "best": ("ink", 1.6, "best trial of the search"),
+    "scaled": ("random", 1.4, "only size scaled"),
 }
 
 
@@ -388,7 +393,7 @@ def _run(axes: Axes, run: Run) -> None:
         axes.plot([cost, cost], [run.forecast.low, run.forecast.high], color=paint("predicted"), linewidth=3, alpha=0.6)
         axes.plot(cost, run.forecast.value, "_", color=paint("predicted"), markersize=13, markeredgewidth=2.2)
     if run.actual is not None:
-        size = 14 if run.marker == "*" else 8
+        size = 14 if run.marker == "*" else 7
         axes.plot(*run.actual, run.marker, color=paint("actual"), mec=paint("surface"), markersize=size, zorder=6)
         axes.lines[-1].set_label(run.label)
 
@@ -409,6 +414,12 @@ def _scale(law: SettingLaw) -> str:
 
 def _fits(value: float, scale: str) -> bool:
     return scale == "linear" or (value > 0 and (scale == "log" or value < 1))
+
+
+def _usual_start(lines: Sequence[Line]) -> float | None:
+    """Upper end of the loss axis: a little above where nearly all runs begin, so that one that exploded hides none."""
+    firsts = sorted(line.points[0][1] for line in lines if line.points and line.points[0][1] > 0)
+    return 1.3 * firsts[int(0.95 * (len(firsts) - 1))] if firsts else None
 
 
 def _lane(axes: Axes, marks: Sequence[Mark]) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from wholestack.experiments.records import REPORT
 from wholestack.journal import write_atomic
-from wholestack.report.comparisons import accuracy_against_loss, baselines, mixture
+from wholestack.report.baselines import baselines
+from wholestack.report.comparisons import accuracy_against_loss, mixture
 from wholestack.report.curves import training
 from wholestack.report.evidence import Evidence, read_evidence
 from wholestack.report.landing import verdict

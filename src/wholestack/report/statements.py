@@ -68,9 +68,9 @@ def _sequence(raw: Sequence[Any], path: str) -> Iterator[tuple[str, str]]:
         for place, each in enumerate(raw):
             yield from rows(each, f"{path}[{place}]")
         return
-    begun = ", ".join(_scalar(each) for each in raw[:_MOST_ENTRIES])
-    rest = f", … ({len(raw):,} in all)" if len(raw) > _MOST_ENTRIES else ""
-    yield path, (begun + rest) or "none"
+    shown = raw if len(raw) <= _MOST_ENTRIES else raw[:3]
+    begun = ", ".join(_scalar(each) for each in shown)
+    yield path, (begun or "none") if shown is raw else f"{len(raw):,} entries: {begun}, …"
 
 
 def _scalar(value: Any) -> str:

@@ -55,7 +55,7 @@ nav li { margin: 0; } nav a { display: block; padding: 5px 0 5px 14px; color: va
 nav a:hover, nav a:focus-visible { color: var(--ink); text-decoration: underline; }
 main { min-width: 0; }
 header { padding: 2px 0 14px; } header h1 { font-size: 15px; font-weight: 600; margin: 0; }
-header p { margin: 2px 0 0; color: var(--muted); font-size: 14px; }
+header p { max-width: none; margin: 2px 0 0; color: var(--muted); font-size: 14px; }
 section { background: var(--surface); border: 1px solid var(--line); border-radius: 10px; padding: 22px 26px 24px;
   margin: 0 0 20px; scroll-margin-top: 14px; }
 h2 { font-size: 21px; line-height: 1.25; margin: 0 0 12px; font-weight: 650; letter-spacing: -0.01em; }
@@ -82,7 +82,8 @@ pre { background: var(--page); border: 1px solid var(--line); border-radius: 6px
 .badge.ok { background: var(--ok-soft); color: var(--ok); } .badge.warn { background: var(--warn-soft);
   color: var(--warn); } .badge.fail { background: var(--fail-soft); color: var(--fail); }
 .badge.unknown { background: var(--unknown-soft); color: var(--unknown); } .glyph { font-size: 11px; }
-.plot { margin: 18px 0 22px; } .picture { overflow-x: auto; }
+.plot { margin: 18px 0 22px; }
+.plot:last-child, .plot details:last-child, section > *:last-child { margin-bottom: 0; } .picture { overflow-x: auto; }
 .picture svg { display: block; width: 100%; height: auto; min-width: 540px; max-width: 860px; }
 .picture svg.small { min-width: 0; max-width: 560px; }
 .picture.grid, .grid { display: grid; gap: 14px 18px; grid-template-columns: repeat(auto-fill, minmax(236px, 1fr)); }
@@ -102,11 +103,13 @@ details { margin: 0 0 8px; } summary { cursor: pointer; color: var(--predicted);
 details[open] > summary { margin-bottom: 8px; }
 .absent { color: var(--muted); font-style: italic; } .small-text { font-size: 13.5px; color: var(--muted); }
 .notice { background: var(--unknown-soft); border-radius: 8px; padding: 10px 14px; font-size: 14px; max-width: none; }
-.case { border-left: 3px solid var(--fail); padding: 0 0 0 14px; margin: 14px 0; }
+.case { border-left: 3px solid var(--muted); padding: 0 0 0 14px; margin: 14px 0; }
+.case.fail { border-color: var(--fail); } .case.unknown { border-color: var(--unknown); }
 .case h4 { margin: 0 0 4px; font-size: 15px; } .case p { margin: 0 0 4px; font-size: 14px; }
 .case ul { font-size: 14px; margin-bottom: 6px; }
 footer { max-width: 1180px; margin: 0 auto; padding: 0 20px 30px; color: var(--muted); font-size: 13px; }
 @media (max-width: 900px) { .layout { grid-template-columns: minmax(0, 1fr); gap: 8px; padding: 14px 12px; }
+  table.many { min-width: 640px; }
   nav { position: static; } nav ol { border: 0; display: flex; flex-wrap: wrap; gap: 0 14px; }
   nav a { padding: 3px 0; } section { padding: 16px 15px 18px; border-radius: 8px; } .verdict p { font-size: 18px; } }
 @media print { body { background: #fff; font-size: 11pt; } nav { display: none; } .layout { display: block;

@@ -36,9 +36,8 @@ def draw(table: Table) -> Markup:
     body = [
         element("tr", *(_cell("td", each, right) for each, right in zip(row, numeric, strict=True))) for row in rows
     ]
-    drawn = element(
-        "table", element("caption", table.caption), element("thead", head), element("tbody", *body or [_empty(table)])
-    )
+    inside = (element("caption", table.caption), element("thead", head), element("tbody", *body or [_empty(table)]))
+    drawn = element("table", *inside, class_="many" if len(table.columns) >= 5 else "few")
     scrolling = element("div", drawn, class_="scroll", tabindex="0", role="region", aria_label=table.caption)
     return join([scrolling, _cut(table)])
 
