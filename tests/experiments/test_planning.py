@@ -1,4 +1,4 @@
-"""Planning: the shares add up to the budget, the target is sixteen times the largest trial, and short budgets say so."""
+"""Planning: shares add up to the budget, the target is sixteen trials, and a short budget says so."""
 
 import pytest
 from hypothesis import given
