@@ -15,14 +15,14 @@ from wholestack.experiments.records import ForecastPoint, Laws, Params, Plan, Se
 from wholestack.experiments.scheduling import search_trial
 from wholestack.experiments.settings import cost_flops, training_plan, with_cost
 from wholestack.scaling.allocation import allocate
-from wholestack.scaling.forecast import Forecast, forecast_loss
+from wholestack.scaling.forecast import Forecast, LossLaw, fit_loss
 from wholestack.scaling.points import Refusal, RunPoint
 from wholestack.scaling.scores import straight_line
 from wholestack.scaling.setting import Setting, SettingTrial
 from wholestack.scaling.settings import SettingForecast, SettingsLaw, fit_settings
 from wholestack.search import pareto_front
 
-CURVE_POINTS = 9
+CURVE_POINTS = 25
 SIZE_SHARE = 0.5
 """Exponent of size (and of tokens) against cost when only these two are scaled: Hoffmann et al. 2022, table 2."""
 
@@ -48,12 +48,14 @@ def fit_laws(recipe: Recipe, plan: Plan, trials: Sequence[TrialRecord], *, seed:
     )
     if isinstance(law, Refusal):
         return _refused(recipe, plan, usable, front, law.reason)
-    points = [_run_point(recipe, trial) for trial in usable]
-    fitted = _Fitted(recipe=recipe, plan=plan, front=front, points=points, law=law, seed=seed)
-    target = fitted.forecast(plan.target_cost_flops)
-    if isinstance(target, Refusal):
-        return _refused(recipe, plan, usable, front, target.reason)
-    return _supported(fitted, target)
+    loss = fit_loss(
+        [_run_point(recipe, trial) for trial in usable],
+        scatter="search",
+        rng=np.random.default_rng([seed, 4, len(usable)]),
+    )
+    if isinstance(loss, Refusal):
+        return _refused(recipe, plan, usable, front, loss.reason)
+    return _supported(_Fitted(recipe=recipe, plan=plan, front=front, loss=loss, law=law))
 
 
 def front_trials(recipe: Recipe, trials: Sequence[TrialRecord]) -> list[TrialRecord]:
@@ -61,22 +63,6 @@ def front_trials(recipe: Recipe, trials: Sequence[TrialRecord]) -> list[TrialRec
     done = [trial for trial in trials if trial.role in ("search", "rung") and trial.outcome == "ok"]
     told = [replace(search_trial(trial, recipe.metric), number=index) for index, trial in enumerate(done)]
     return [done[point.trials[0]] for point in pareto_front(told)]
-
-
-def forecast_at(
-    recipe: Recipe, points: Sequence[RunPoint], target_flops: float, params: Params, seed: int
-) -> Forecast | Refusal:
-    """The metric at one cost; the same points give the same forecast."""
-    plan = training_plan(recipe, params)
-    return forecast_loss(
-        points,
-        target_flops,
-        target_params=float(plan.parameters),
-        target_tokens=float(plan.tokens),
-        level=recipe.level,
-        scatter="search",
-        rng=np.random.default_rng([seed, 4, len(points)]),
-    )
 
 
 def scale_up(recipe: Recipe, trial: TrialRecord, target_flops: float) -> Params:
@@ -162,24 +148,28 @@ class _Fitted:
     recipe: Recipe
     plan: Plan
     front: Sequence[TrialRecord]
-    points: Sequence[RunPoint]
+    loss: LossLaw
     law: SettingsLaw
-    seed: int
 
     def params_at(self, cost: float) -> Params:
         return settings_at(self.recipe, self.law, self.front, cost)
 
-    def forecast(self, cost: float) -> Forecast | Refusal:
-        return forecast_at(self.recipe, self.points, cost, self.params_at(cost), self.seed)
+    def forecast(self, cost: float) -> Forecast:
+        run = training_plan(self.recipe, self.params_at(cost))
+        return self.loss.forecast(
+            cost, target_params=float(run.parameters), target_tokens=float(run.tokens), level=self.recipe.level
+        )
 
-    def forecast_points(self, costs: Sequence[float]) -> list[ForecastPoint]:
-        forecasts = [(cost, self.forecast(cost)) for cost in costs]
-        return [_forecast_point(cost, each) for cost, each in forecasts if isinstance(each, Forecast)]
+    def point(self, cost: float) -> ForecastPoint:
+        forecast = self.forecast(cost)
+        low, high = forecast.interval
+        return ForecastPoint(cost_flops=cost, value=forecast.predicted, low=low, high=high)
 
 
-def _supported(fitted: _Fitted, target: Forecast) -> Laws:
+def _supported(fitted: _Fitted) -> Laws:
     recipe, plan, front = fitted.recipe, fitted.plan, fitted.front
-    costs = _grid(min(point.cost_flops for point in fitted.points), plan.target_cost_flops)
+    target = fitted.forecast(plan.target_cost_flops)
+    costs = _grid(front[0].cost_flops, plan.target_cost_flops)
     ends = {"rung": fitted.params_at(plan.rung_cost_flops), "target": fitted.params_at(plan.target_cost_flops)}
     line = straight_line([_run_point(recipe, trial) for trial in front], plan.target_cost_flops, level=recipe.level)
     return Laws(
@@ -188,9 +178,9 @@ def _supported(fitted: _Fitted, target: Forecast) -> Laws:
         supported=True,
         refusal="",
         level=recipe.level,
-        curve=tuple(fitted.forecast_points(costs)),
-        rung=next(iter(fitted.forecast_points([plan.rung_cost_flops])), None),
-        target=_forecast_point(plan.target_cost_flops, target),
+        curve=tuple(fitted.point(cost) for cost in costs),
+        rung=fitted.point(plan.rung_cost_flops),
+        target=fitted.point(plan.target_cost_flops),
         straight=ForecastPoint(
             cost_flops=plan.target_cost_flops, value=line.predicted, low=line.interval[0], high=line.interval[1]
         ),
@@ -246,11 +236,6 @@ def _setting_point(cost: float, forecast: SettingForecast) -> ForecastPoint:
 
 def _grid(low: float, high: float) -> list[float]:
     return [float(cost) for cost in np.geomspace(low, high, CURVE_POINTS)]
-
-
-def _forecast_point(cost: float, forecast: Forecast) -> ForecastPoint:
-    low, high = forecast.interval
-    return ForecastPoint(cost_flops=cost, value=forecast.predicted, low=low, high=high)
 
 
 def _refused(

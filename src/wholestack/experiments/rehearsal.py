@@ -23,7 +23,7 @@ from wholestack.experiments.stage import Stage
 from wholestack.experiments.training import TrainingRuns
 from wholestack.launch.local import LocalEngine, end_leftovers
 from wholestack.record import digest, to_builtins
-from wholestack.runs import RunDirectory, RunManifest
+from wholestack.runs import RunDirectory, RunManifest, RunReader
 
 KIND = "rehearsal"
 PRELOAD = ("wholestack.experiments.worker",)
@@ -94,7 +94,7 @@ def rehearse(
     return run.read(OUTCOME, Outcome)
 
 
-def token_of(run: RunDirectory) -> str:
+def token_of(run: RunReader) -> str:
     """Marks the processes of this run directory, the same after a resume."""
     return "rehearsal-" + digest(os.fspath(run.path.resolve()), run.manifest.created_at)
 

@@ -268,7 +268,9 @@ def _modelled(step: _Step, evidence: Evidence, busy: Array) -> Suggestion:
     if again is not None:
         return again
     taken = np.concatenate([evidence.tried, busy])
-    score, found = _climb(step, _Score(step=step, evidence=evidence, models=models, front=front, bases=bases, level=level, taken=taken))
+    score, found = _climb(
+        step, _Score(step=step, evidence=evidence, models=models, front=front, bases=bases, level=level, taken=taken)
+    )
     if not math.isfinite(found.score):
         return _fallback(step, evidence, "no candidate under the ceiling of cost that was not tried before")
     point = found.x[None, :]
