@@ -39,7 +39,7 @@ class _Kept:
     pid: int
     link: socket.socket
     lines: Lines
-    ended: bool = False
+    end: Report | None = None
 
 
 class Supervisor:
@@ -153,19 +153,25 @@ class Supervisor:
             data = b""
         for line in kept.lines.feed(data):
             report = from_json(Report, line, where="report")
-            kept.ended = report.state is not None and report.state.ended
-            self._send(report)
+            if report.state is not None and report.state.ended:
+                kept.end = report
+            else:
+                self._send(report)
         if not data:
             self._bury(kept)
 
     def _bury(self, kept: _Kept) -> None:
-        """The keeper has gone; if it had not told the end, what its job left behind is ours now."""
+        """The keeper has gone, so the job's end can be told: nothing of it is left.
+
+        If the keeper had not told the end, what its job left behind is ours now.
+        """
         self._selector.unregister(kept.link)
         kept.link.close()
         del self._kept[kept.request.id]
         with contextlib.suppress(ChildProcessError):
             os.waitpid(kept.pid, 0)
-        if kept.ended:
+        if kept.end is not None:
+            self._send(kept.end)
             return
         why = "its keeper ended before it: see supervisor.log"
         try:
