@@ -109,6 +109,13 @@ def fork_holding(size_bytes: int, children: int, seconds: float) -> None:
     del pages
 
 
+def fork_chain() -> None:
+    """Its own child takes its place, over and over."""
+    while True:
+        if os.fork():
+            os._exit(0)
+
+
 def hog_in_child(size_bytes: int) -> None:
     if os.fork() == 0:
         pages = [bytearray(b"x" * (1 << 20)) for _ in range(size_bytes >> 20)]

@@ -59,7 +59,7 @@ def test_a_command_that_is_not_there_fails_and_says_so(run):
     assert "no-such-program-here" in state.detail
 
 
-@pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM", "SIGHUP", "SIGUSR1"])
+@pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM", "SIGHUP", "SIGINT", "SIGUSR1"])
 def test_a_signal_from_elsewhere_is_killed_not_failed(run, name):
     state = run("kill_own", number=int(signal.Signals[name]))
     assert (state.outcome, state.signal, state.exit_code) == ("killed", name, None)
@@ -107,6 +107,28 @@ def test_what_outlives_a_job_is_ended_with_it_and_counted(engine, fifo, tmp_path
     engine.cancel(job_id)
     assert collect(engine, 1)[job_id].leftovers >= 1
     assert survivors(handles, 10.0) == []
+
+
+def test_a_process_that_forks_and_exits_for_ever_does_not_outrun_its_end(run):
+    state = run("fork_chain", limits=Limits(wall_s=0.5, grace_s=0.1))
+    assert state.outcome in ("done", "timeout")
+    assert state.leftovers >= 1
+
+
+def test_the_kernels_out_of_memory_killer_is_not_mistaken_for_a_stranger(run):
+    group = Path("/sys/fs/cgroup/memory") / f"wholestack-test-{os.getpid()}"
+    try:
+        group.mkdir()
+        (group / "memory.limit_in_bytes").write_text(str(60 << 20))
+    except OSError:
+        pytest.skip("no memory cgroup can be made here")
+    try:
+        hog = "b = [bytearray(b'x' * 2**20) for _ in range(300)]"
+        state = run(("sh", "-c", f'echo $$ > {group}/cgroup.procs; exec {sys.executable} -c "{hog}"'))
+        assert (state.outcome, state.signal) == ("out_of_memory", "SIGKILL")
+        assert "kernel" in state.detail
+    finally:
+        group.rmdir()
 
 
 def test_a_job_that_exits_with_0_while_a_child_lives_is_done_and_the_child_ends(engine, fifo, tmp_path):

@@ -1,6 +1,7 @@
 """Processes: memory of a tree, and marks."""
 
 import os
+import socket
 import subprocess
 import sys
 
@@ -35,6 +36,27 @@ def test_the_costly_measurement_is_taken_a_tenth_of_the_time(monkeypatch):
     for _ in range(100):
         gauge.measure([1, 2])
     assert 2 * 5 <= len(calls) <= 2 * 20
+
+
+def test_the_kernels_log_tells_who_was_killed_for_memory_and_when():
+    lines = [
+        b"6,1,5000000,-;usb 1-1: new device\n",
+        b"3,2,6000000,-;Memory cgroup out of memory: Killed process 41 (python3) total-vm:71932kB, anon-rss:61128kB\n",
+        b"3,3,7000000,-,caller=T1;Out of memory: Killed process 42 (a (b) c) total-vm:1kB\n",
+        b"6,4,8000000,-;somebody said: Killed process 43 (x)\n",
+    ]
+    assert list(read_records(lines, 0.0)) == [41, 42]
+    assert list(read_records(lines, 6.5)) == [42]
+
+
+def read_records(lines, since_s):
+    """A socket of packets hands out one record a read, as the kernel does."""
+    writer, reader = socket.socketpair(type=socket.SOCK_SEQPACKET)
+    with writer, reader:
+        for line in lines:
+            writer.send(line)
+        reader.setblocking(False)
+        yield from processes._killed_for_memory(reader.fileno(), since_s)
 
 
 def test_descendants_and_marks_are_found(token):

@@ -39,7 +39,8 @@ class Limits(Record):
     wall_s: float | None = None
     """Wall time from its start; it runs on while the worker is paused. ``None``: no limit."""
     resident_bytes: int | None = None
-    """Resident memory of the process tree, polled about ten times a second, so a burst can overshoot for as long."""
+    """Resident memory of the process tree, polled about ten times a second, so a burst can overshoot for as long.
+    A Python entry begins with what was preloaded (torch: about 150 MiB)."""
     log_bytes: int = 1 << 20
     """Kept of stdout, and as much of stderr: the first and the last half; what falls between is counted."""
     threads: int = 1

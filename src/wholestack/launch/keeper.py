@@ -5,6 +5,7 @@ supervisor just long enough to end the job when the supervisor is killed.
 """
 
 import contextlib
+import math
 import os
 import resource
 import selectors
@@ -24,6 +25,7 @@ from wholestack.launch.processes import (
     descendants,
     end_children,
     kernel_kills,
+    kernel_log_names,
     name_process,
     reap,
     resident_bytes,
@@ -34,6 +36,8 @@ from wholestack.launch.worker import become_worker
 SAMPLE_S = 0.1
 END_S = 10.0
 _READ_BYTES = 1 << 16
+# From the kernel's decision to the end of the process: it first gives back its memory, seconds for tens of gigabytes.
+_KERNEL_KILL_S = 10.0
 
 
 class Keeper:
@@ -60,6 +64,7 @@ class Keeper:
         self._gauge = MemoryGauge()
         self._intervention: Intervention = "none"
         self._limit = ""
+        self._trouble = ""
         self._kill_at: float | None = None
         self._end: tuple[int, float] | None = None
         self._orphaned = False
@@ -72,14 +77,16 @@ class Keeper:
     def run(self) -> JobState:
         """From start to end of the job; on return nothing that it started is alive."""
         self._baseline_bytes = resident_bytes(os.getpid())
-        self._kills_seen = kernel_kills()
+        self._kernel_kills, self._kernel_kill_at = kernel_kills(), -math.inf
         self._started_at, self._start = time.time(), time.monotonic()
         self._pid = self._spawn()
+        self._pids = {self._pid}
         self._tell(self._state_running())
         self._next_sample = self._start
         while self._end is None:
             self._turn()
         self._wall_s = time.monotonic() - self._start
+        self._note_kernel_kills()
         self._leftovers = self._end_rest()
         for log, pipe in zip(self._logs, self._pipes, strict=True):
             while self._read(log, pipe):
@@ -161,11 +168,18 @@ class Keeper:
 
     def _sample(self) -> None:
         self._reap()
-        self._kills_seen = kernel_kills()
-        resident = self._gauge.measure(descendants(os.getpid())) if self._is_itself else 0
+        self._note_kernel_kills()
+        pids = descendants(os.getpid())
+        self._pids.update(pids)
+        resident = self._gauge.measure(pids) if self._is_itself else 0
         limit = self._limits.resident_bytes
         if limit is not None and resident > limit:
             self._intervene("memory", f"resident memory {limit / 2**20:.0f} MiB, held {resident / 2**20:.0f} MiB")
+
+    def _note_kernel_kills(self) -> None:
+        kills = kernel_kills()
+        if kills > self._kernel_kills:
+            self._kernel_kills, self._kernel_kill_at = kills, time.monotonic()
 
     def _intervene(self, why: Intervention, limit: str = "") -> None:
         """End the job; the first reason stands. Memory gets no grace: the machine is at stake."""
@@ -186,6 +200,8 @@ class Keeper:
 
     def _kill(self) -> None:
         self._kill_at = None
+        if self._end is not None:
+            return  # its number may belong to another process by now
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._pid, signal.SIGKILL)
 
@@ -211,7 +227,7 @@ class Keeper:
         try:
             return end_children(END_S)
         except EngineError as error:
-            self._limit = f"{self._limit} {error}".strip()
+            self._trouble = str(error)
             return len(descendants(os.getpid()))
 
     def _follow(self, log: CappedLog, pipe: int) -> None:
@@ -255,7 +271,7 @@ class Keeper:
             exit_code=None if by_signal else os.WEXITSTATUS(status),
             signal_name=signal_name(os.WTERMSIG(status)) if by_signal else "",
             intervention=self._intervention,
-            kernel_killed=kernel_kills() > self._kills_seen,
+            kernel_killed=self._is_kernels_kill(),
             last_lines=last_lines,
         )
         verdict = classify(ending, limit=self._limit)
@@ -266,7 +282,7 @@ class Keeper:
             outcome=verdict.outcome,
             stdout=self._request.stdout,
             stderr=self._request.stderr,
-            detail="; ".join(filter(None, (verdict.detail, out.trouble, err.trouble))),
+            detail="; ".join(filter(None, (verdict.detail, self._trouble, out.trouble, err.trouble))),
             pid=self._pid,
             exit_code=ending.exit_code,
             signal=ending.signal_name,
@@ -278,6 +294,13 @@ class Keeper:
             dropped_log_bytes=out.dropped_bytes + err.dropped_bytes,
             leftovers=self._leftovers,
         )
+
+    def _is_kernels_kill(self) -> bool:
+        """By the kernel's log, which names processes; where it cannot be read, by the machine's count of such kills."""
+        if time.monotonic() - self._kernel_kill_at > _KERNEL_KILL_S:
+            return False
+        named = kernel_log_names(self._pids, since_s=self._start - 1.0)
+        return True if named is None else named
 
     def _peak(self, largest_bytes: int) -> int | None:
         """The kernel's own maximum is exact between samples, but a command inherits the size of what it replaced."""

@@ -160,6 +160,7 @@ class LocalEngine:
                 env=environment,
                 start_new_session=True,  # Ctrl-C in the terminal is for us to decide about
             )
+        self._is_ready = False
         self._socket = ours
         self._lines = Lines()
         self._selector = selectors.DefaultSelector()
@@ -179,6 +180,7 @@ class LocalEngine:
             self._part()
 
     def _take(self, report: Report) -> None:
+        self._is_ready = True
         if report.kind == "broken":
             self._broken = report.detail
         elif report.kind == "ready" and report.detail:
@@ -201,6 +203,8 @@ class LocalEngine:
             return
         self._selector.close()
         self._socket.close()
+        if not self._is_ready:
+            process.terminate()  # busy importing, it would notice our end late; it has no workers yet
         try:
             process.wait(_CLOSE_S)
         except subprocess.TimeoutExpired:

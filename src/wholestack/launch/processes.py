@@ -13,7 +13,7 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +28,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _TOKEN = re.compile(r"[A-Za-z0-9._-]{1,200}")
 _EXACT_COST_SHARE = 0.1
+_KILLED = re.compile(rb"\d+,\d+,(\d+),[^;]*;.*[Oo]ut of memory.*: Killed process (\d+) ")
 
 
 def require_linux() -> None:
@@ -148,6 +149,50 @@ def kernel_kills() -> int:
     return int(found[1]) if found else 0
 
 
+def kernel_log_names(pids: Collection[int], *, since_s: float) -> bool | None:
+    """Whether the kernel's log says that it killed one of these processes for memory.
+
+    Args:
+        pids: Processes.
+        since_s: Seconds since boot; older lines are about others that had the same number.
+
+    Returns:
+        ``None`` where that cannot be known: the log may not be read, or it numbers processes in another namespace.
+    """
+    if not _is_first_pid_namespace():
+        return None
+    try:
+        file = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        return any(pid in pids for pid in _killed_for_memory(file, since_s))
+    finally:
+        os.close(file)
+
+
+def _killed_for_memory(kernel_log: int, since_s: float) -> Iterator[int]:
+    """Each read is one record, ``level,sequence,microseconds,flags;text``."""
+    while True:
+        try:
+            record = os.read(kernel_log, 8192)
+        except BrokenPipeError:  # records were overwritten meanwhile; the next read goes on behind the gap
+            continue
+        except OSError:
+            return
+        found = _KILLED.match(record)
+        if found and int(found[1]) / 1e6 >= since_s:
+            yield int(found[2])
+
+
+def _is_first_pid_namespace() -> bool:
+    """The kernel gives the first one this number (PROC_PID_INIT_INO)."""
+    try:
+        return os.readlink("/proc/self/ns/pid") == f"pid:[{0xEFFFFFFC}]"
+    except OSError:
+        return False
+
+
 def reap(watched: int | None = None) -> tuple[int, float] | None:
     """Collect every child that has ended.
 
@@ -191,7 +236,7 @@ def end_children(timeout_s: float, *, spare: Sequence[int] = ()) -> int:
         if time.monotonic() > deadline:
             raise EngineError(f"processes that do not die: {alive}")
         seen.update(alive)
-        _kill_with_groups(alive)
+        _kill_with_groups(alive, spare=[os.getpid()])
         signal.sigtimedwait({signal.SIGCHLD}, 0.01)
 
 
@@ -223,8 +268,9 @@ def end_leftovers(token: str, *, timeout_s: float = 10.0) -> int:
                 f"processes of an earlier run do not die: {sorted(alive)}", remedy="end them, then resume"
             )
         seen.update(alive)
-        for pid in alive:
-            _kill_and_wait(pid, 0.05)
+        handles = _open_handles(alive)
+        _kill_with_groups(list(handles), spare=own)
+        _wait_for_end(handles.values(), 0.1)
     return len(seen)
 
 
@@ -267,13 +313,10 @@ def _ancestors(pid: int) -> Iterator[int]:
         pid = int(stat.rpartition(")")[2].split()[1])
 
 
-def _kill_with_groups(pids: Sequence[int]) -> None:
-    own_group = os.getpgrp()
-    groups = set()
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError):
-            groups.add(os.getpgid(pid))
-    for group in groups - {own_group}:
+def _kill_with_groups(pids: Iterable[int], *, spare: Iterable[int]) -> None:
+    """SIGKILL to processes and to their groups, except the groups of those to be spared."""
+    pids = list(pids)
+    for group in _groups(pids) - _groups(spare):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(group, signal.SIGKILL)
     for pid in pids:
@@ -281,15 +324,29 @@ def _kill_with_groups(pids: Sequence[int]) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def _kill_and_wait(pid: int, timeout_s: float) -> None:
-    """SIGKILL through a pidfd, so that a number that was given to another process meanwhile is not hit."""
-    with contextlib.suppress(ProcessLookupError):
-        handle = os.pidfd_open(pid)
-        try:
-            signal.pidfd_send_signal(handle, signal.SIGKILL)
-            select.select([handle], [], [], timeout_s)
-        finally:
-            os.close(handle)
+def _groups(pids: Iterable[int]) -> set[int]:
+    groups = set()
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            groups.add(os.getpgid(pid))
+    return groups
+
+
+def _open_handles(pids: Iterable[int]) -> dict[int, int]:
+    """A pidfd for each that is still there."""
+    handles = {}
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            handles[pid] = os.pidfd_open(pid)
+    return handles
+
+
+def _wait_for_end(handles: Iterable[int], timeout_s: float) -> None:
+    """Until all have ended or the time is over; closes the handles."""
+    deadline = time.monotonic() + timeout_s
+    for handle in handles:
+        select.select([handle], [], [], max(0.0, deadline - time.monotonic()))
+        os.close(handle)
 
 
 def _prctl(option: int, argument: "int | ctypes.c_char_p") -> None:

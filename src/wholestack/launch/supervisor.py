@@ -18,7 +18,9 @@ import time
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
+from wholestack.errors import EngineError
 from wholestack.launch.keeper import keep
 from wholestack.launch.processes import become_subreaper, end_children, name_process, reap
 from wholestack.launch.wire import Lines, Order, Report, Request, line_of, lost
@@ -37,7 +39,7 @@ class _Kept:
     pid: int
     link: socket.socket
     lines: Lines
-    ended: bool = False
+    end: Report | None = None
 
 
 class Supervisor:
@@ -110,23 +112,30 @@ class Supervisor:
                 self._kept[order.job_id].link.send(b"cancel\n")
 
     def _start(self, request: Request) -> None:
-        link, far = socket.socketpair()
         supervisor_pid = os.getpid()
-        pid = os.fork()
+        try:
+            link, far = socket.socketpair()
+            pid = os.fork()
+        except OSError as error:  # no process, file or memory to be had
+            self._send(Report(kind="state", state=lost(request, f"could not be started: {error.strerror}")))
+            return
         if pid == 0:
-            code = 1
-            try:
-                self._leave(link)
-                keep(request, far, supervisor_pid=supervisor_pid, token=self._token, warm=self._warm)
-                code = 0
-            except BaseException:  # noqa: BLE001  the top of a process: it must never return into the loop above
-                traceback.print_exc()
-            finally:
-                os._exit(code)
+            self._become_keeper(request, link, far, supervisor_pid)
         far.close()
         kept = _Kept(request=request, pid=pid, link=link, lines=Lines())
         self._kept[request.id] = kept
         self._selector.register(link, selectors.EVENT_READ, lambda: self._on_keeper(kept))
+
+    def _become_keeper(self, request: Request, link: socket.socket, far: socket.socket, parent_pid: int) -> NoReturn:
+        code = 1
+        try:
+            self._leave(link)
+            keep(request, far, supervisor_pid=parent_pid, token=self._token, warm=self._warm)
+            code = 0
+        except BaseException:  # noqa: BLE001  the top of a process: it must never return into the supervisor's loop
+            traceback.print_exc()
+        finally:
+            os._exit(code)
 
     def _leave(self, link: socket.socket) -> None:
         """In the keeper: let go of everything by which the supervisor is known to others."""
@@ -144,22 +153,32 @@ class Supervisor:
             data = b""
         for line in kept.lines.feed(data):
             report = from_json(Report, line, where="report")
-            kept.ended = report.state is not None and report.state.ended
-            self._send(report)
+            if report.state is not None and report.state.ended:
+                kept.end = report
+            else:
+                self._send(report)
         if not data:
             self._bury(kept)
 
     def _bury(self, kept: _Kept) -> None:
-        """The keeper has gone; if it had not told the end, what its job left behind is ours now."""
+        """The keeper has gone, so the job's end can be told: nothing of it is left.
+
+        If the keeper had not told the end, what its job left behind is ours now.
+        """
         self._selector.unregister(kept.link)
         kept.link.close()
         del self._kept[kept.request.id]
         with contextlib.suppress(ChildProcessError):
             os.waitpid(kept.pid, 0)
-        if kept.ended:
+        if kept.end is not None:
+            self._send(kept.end)
             return
-        end_children(_END_S, spare=[other.pid for other in self._kept.values()])
-        self._send(Report(kind="state", state=lost(kept.request, "its keeper was killed")))
+        why = "its keeper ended before it: see supervisor.log"
+        try:
+            end_children(_END_S, spare=[other.pid for other in self._kept.values()])
+        except EngineError as error:
+            why = f"{why}; {error}"
+        self._send(Report(kind="state", state=lost(kept.request, why)))
 
     def _end_all(self) -> None:
         for kept in self._kept.values():

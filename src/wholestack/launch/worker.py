@@ -93,6 +93,12 @@ def _call(entry: str, arguments: Mapping[str, object]) -> int:
         function(**arguments)  # type: ignore[operator]
     except SystemExit as stop:
         return _code(stop)
+    except KeyboardInterrupt:
+        # End by the signal, as Python does: whoever watches shall see that it came from outside.
+        traceback.print_exc()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGINT)
+        return 130
     except BaseException:  # noqa: BLE001  the top of the worker: whatever the job raises ends in its stderr
         traceback.print_exc()
         return 1
