@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from wholestack.errors import InputError
-from wholestack.evals.cuts import Boundary, Bounds, CutRule, Cuts, find_cuts, near_identical, plain
+from wholestack.evals.cuts import Boundary, Bounds, CutRule, Cuts, Offsets, find_cuts, near_identical, plain
 from wholestack.evals.items import Item, ItemSet, make_item, seal_items
 from wholestack.record import digest
 
@@ -216,10 +216,10 @@ class _Source:
         cuts = self._documents[number]
         least, most = self._rule.answer
         length = least + self._draw.below(most - least + 1)
-        free = [index for index in cuts.fitting(length).tolist() if self._is_free(cuts, index, length)]
-        if not free:
+        free = self._free(cuts, length)
+        if not len(free):
             return "no fitting cut left in its document"
-        index = free[self._draw.below(len(free))]
+        index = int(free[self._draw.below(len(free))])
         context, answer = cuts.context(index), cuts.answer(index, length)
         if plain(answer) in plain(context):
             return "answer stands in its context"
@@ -259,11 +259,13 @@ class _Source:
                 break
         return chosen
 
-    def _is_free(self, cuts: Cuts, index: int, answer_bytes: int) -> bool:
-        """Whether the text lies apart from that of earlier items: else one would give the other away."""
-        start, end = cuts.span(index, answer_bytes)
-        taken = self._taken[cuts.hash]
-        return all(end <= other_start or other_end <= start for other_start, other_end in taken)
+    def _free(self, cuts: Cuts, answer_bytes: int) -> Offsets:
+        """Fitting cuts whose text lies apart from that of earlier items: else one would give the other away."""
+        fitting = cuts.fitting(answer_bytes)
+        for start, end in self._taken[cuts.hash]:
+            before = cuts.at[fitting] + 1 + answer_bytes <= start
+            fitting = fitting[before | (cuts.context_from[fitting] >= end)]
+        return fitting
 
 
 def _place(drafts: Sequence[_Draft], seed: int) -> list[Item]:
