@@ -50,20 +50,14 @@ def test_no_answer_is_not_a_licence(value):
     assert not is_stated(value)
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("LICENSE", True),
-        ("licence.txt", True),
-        ("COPYING.md", True),
-        ("LICENSE-MIT", True),
-        ("license.py", False),
-        ("licenses.txt", False),
-        ("notes.txt", False),
-    ],
-)
-def test_names_of_licence_files(name, expected):
-    assert is_licence_name(name) == expected
+@pytest.mark.parametrize("name", ["LICENSE", "licence.txt", "COPYING.md", "LICENSE-MIT"])
+def test_a_licence_file_is_known_by_its_name(name):
+    assert is_licence_name(name)
+
+
+@pytest.mark.parametrize("name", ["license.py", "licenses.txt", "notes.txt", "LICENSE.txt.py"])
+def test_other_files_are_none(name):
+    assert not is_licence_name(name)
 
 
 def test_a_link_is_no_licence_file(tmp_path):

@@ -3,9 +3,7 @@ import random
 
 import pytest
 
-from wholestack.data.python_library import python_sources
 from wholestack.data.screen import verdict
-from wholestack.data.source import SourceDocument
 
 
 def reason(text: str) -> str | None:
@@ -60,9 +58,3 @@ def test_a_long_paragraph_on_one_line_is_kept(texts):
 @pytest.mark.parametrize("text", ["", " \n\t ", "\x0c\n"])
 def test_nothing_but_white_space_is_empty(text):
     assert reason(text) == "empty"
-
-
-def test_next_to_nothing_of_the_reference_prose_is_refused():
-    prose = [each for each in python_sources()[1].documents() if isinstance(each, SourceDocument)]
-    refused = [each.path for each in prose if reason(each.text)]
-    assert len(refused) <= len(prose) * 0.01, refused
