@@ -98,12 +98,25 @@ class Corpus:
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer that made the shards."""
-        return Tokenizer.load(self.folder / TOKENIZER)
+        """The tokenizer that made the shards.
+
+        Raises:
+            DataError: the file is missing, or is another tokenizer than the manifest says.
+        """
+        tokenizer = Tokenizer.load(self.folder / TOKENIZER)
+        if tokenizer.digest != self.manifest.tokenizer:
+            raise _not_the_same(self.folder / TOKENIZER)
+        return tokenizer
 
     @cached_property
     def ledger(self) -> Sequence[LedgerEntry]:
-        """One entry a document, read at the first use; about 1 kB of memory each."""
+        """One entry a document, read at the first use; about 1 kB of memory each.
+
+        Raises:
+            DataError: the file is missing, or is not the one that the manifest names.
+        """
+        if not _is_file_of(self.folder / LEDGER, self.manifest.files[LEDGER]):
+            raise _not_the_same(self.folder / LEDGER)
         return read_journal(self.folder / LEDGER, LedgerEntry)
 
     def refused(self) -> list[Refusal]:
@@ -217,6 +230,18 @@ class Corpus:
             raise InputError(f"no source {source!r} in {self.folder}", remedy=f"known are: {', '.join(self.sources)}")
         if split not in SPLITS:
             raise InputError(f"no split {split!r}", remedy=f"known are: {', '.join(SPLITS)}")
+
+
+def _is_file_of(path: Path, sha256: str) -> bool:
+    """Whether a file is there and has this hash."""
+    try:
+        return file_sha256(path) == sha256
+    except OSError:
+        return False
+
+
+def _not_the_same(path: Path) -> DataError:
+    return DataError(f"{path}: is not the file that {MANIFEST} names", remedy="prepare the corpus again")
 
 
 def _judge(folder: Path, file: str, sha256: str, check: str) -> Finding | None:

@@ -33,22 +33,22 @@ def cut(source: str) -> CutModule:
         SyntaxError, ValueError: it does not parse with this version of Python.
     """
     lines = source.encode().split(b"\n")
-    found = [(node, text) for node, text in _docstrings(ast.parse(source)) if len(text) >= LEAST_CHARACTERS]
+    found = [(body, text) for body, text in _docstrings(ast.parse(source)) if len(text) >= LEAST_CHARACTERS]
+    found.sort(key=lambda each: (each[0][0].lineno, each[0][0].col_offset))
     for body, _ in reversed(found):
         _remove(lines, body[0], only=len(body) == 1)
     return CutModule(code=b"\n".join(lines).decode(), docstrings=tuple(text for _, text in found))
 
 
 def _docstrings(tree: ast.Module) -> Iterator[tuple[list[ast.stmt], str]]:
-    """Bodies that open with a docstring, in the order of the file, with the text of it."""
+    """Bodies that open with a docstring, with the text of it."""
     bodies: list[tuple[bool, list[ast.stmt]]] = [(True, tree.body)]
     while bodies:
         documented, body = bodies.pop()
         first = body[0] if documented and body else None
         if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
             yield body, cleandoc(first.value.value)
-        inner = [each for statement in body for each in _bodies(statement)]
-        bodies.extend(reversed(inner))
+        bodies.extend(each for statement in body for each in _bodies(statement))
 
 
 def _bodies(statement: ast.stmt) -> Iterator[tuple[bool, list[ast.stmt]]]:

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from wholestack.data.licences import identify_file, is_stated, licence_file, spdx_line
-from wholestack.data.source import Reason, Refusal, SourceDocument, check_name
+from wholestack.data.licences import identify_file, is_licence_name, is_stated, licence_file, spdx_line
+from wholestack.data.source import Reason, Refusal, SourceDocument, check_name, fit_name
 from wholestack.errors import InputError
 
 MEBIBYTE = 1 << 20
@@ -22,23 +22,37 @@ Refused = tuple[Reason, str]
 
 
 def walk(root: Path, *, skip: frozenset[str] = frozenset()) -> Iterator[Path]:
-    """Everything below a folder that is not a folder, in the order of the paths; links are not followed.
+    """Everything below a folder that is not a folder, in a fixed order; links are not followed.
 
-    Hidden entries and ``__pycache__`` are passed over: they are a tool's, not an author's.
+    Hidden entries and ``__pycache__`` are passed over: they are a tool's, not an author's. A folder below that
+    cannot be read is handed over itself, for the caller to refuse by name.
+
+    Raises:
+        InputError: the folder itself cannot be read.
     """
-    try:
-        entries = sorted(os.scandir(root), key=lambda entry: entry.name)
-    except OSError as error:
-        raise InputError(
-            f"{root}: cannot be read: {error.strerror}", remedy="check that it exists, and owner"
-        ) from error
-    for entry in entries:
-        if entry.name in skip or entry.name.startswith(".") or entry.name == "__pycache__":
+    waiting = [root]
+    while waiting:
+        path = waiting.pop()
+        if path != root and (path.is_symlink() or not path.is_dir()):
+            yield path
             continue
-        if entry.is_dir(follow_symlinks=False):
-            yield from walk(Path(entry.path), skip=skip)
-        else:
-            yield Path(entry.path)
+        try:
+            names = sorted(os.listdir(path), reverse=True)
+        except OSError as error:
+            if path == root:
+                raise InputError(f"{root}: cannot be read: {error.strerror}", remedy="check its owner") from error
+            yield path
+            continue
+        waiting.extend(path / name for name in names if not _is_passed_over(name, skip))
+
+
+def _is_passed_over(name: str, skip: frozenset[str]) -> bool:
+    return name in skip or name.startswith(".") or name == "__pycache__"
+
+
+def place_inside(root: Path, path: Path) -> str:
+    """Path below a folder, with ``/``; bytes of a name that are not UTF-8 are spelt out."""
+    return os.fsencode(path.relative_to(root).as_posix()).decode(errors="backslashreplace")
 
 
 def read_text(path: Path, *, largest_bytes: int = LARGEST_DOCUMENT_BYTES) -> str | Refused:
@@ -98,7 +112,7 @@ class FolderSource:
             raise InputError(f"{self.root}: not a folder", remedy="name a folder with text files")
         if self.given is not None and not is_stated(self.given):
             raise InputError(f"{self.root}: {self.given!r} is not a licence", remedy="give an SPDX identifier")
-        object.__setattr__(self, "name", check_name(self.name or self.root.resolve().name))
+        object.__setattr__(self, "name", check_name(self.name or fit_name(self.root.resolve().name)))
 
     @property
     def licence(self) -> str:
@@ -118,7 +132,7 @@ class FolderSource:
         """
         total_bytes = count = 0
         for path in walk(self.root):
-            inside = path.relative_to(self.root).as_posix()
+            inside = place_inside(self.root, path)
             if self.suffixes and path.suffix not in self.suffixes:
                 continue
             count += 1
@@ -132,6 +146,8 @@ class FolderSource:
             raise InputError(f"{self.root}: no file{wanted} in it", remedy="name a folder with text files")
 
     def _document(self, path: Path, inside: str) -> SourceDocument | Refusal:
+        if is_licence_name(path.name):
+            return Refusal(source=self.name, path=inside, reason="left_out", detail="the licence itself")
         text = read_text(path, largest_bytes=self.largest_bytes)
         if not isinstance(text, str):
             return Refusal(source=self.name, path=inside, reason=text[0], detail=text[1])
@@ -184,7 +200,7 @@ class JsonLinesSource:
     def __post_init__(self) -> None:
         if not self.file.is_file():
             raise InputError(f"{self.file}: not a file", remedy="name a JSON Lines file")
-        object.__setattr__(self, "name", check_name(self.name or self.file.name.split(".")[0]))
+        object.__setattr__(self, "name", check_name(self.name or fit_name(self.file.stem)))
 
     @property
     def licence(self) -> str:
@@ -232,7 +248,7 @@ class JsonLinesSource:
 
 
 def _object(line: bytes) -> dict[str, Any] | Refused:
-    """One JSON object, or why the line is none. Lone surrogates are no text: they have no UTF-8."""
+    """One JSON object, or why the line is none."""
     text = decode(line)
     if isinstance(text, tuple):
         return text
@@ -240,6 +256,8 @@ def _object(line: bytes) -> dict[str, Any] | Refused:
         row = msgspec.json.decode(text)
     except msgspec.DecodeError as error:
         return "malformed", f"not JSON: {error}"
+    except RecursionError:
+        return "malformed", "nested too deep"
     if not isinstance(row, dict):
         return "malformed", f"a JSON {type(row).__name__}, not an object"
     return row

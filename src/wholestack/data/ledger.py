@@ -117,11 +117,13 @@ def _lines(statement: DataStatement) -> Iterator[str]:
 
 def _source_lines(source: SourceSummary) -> Iterator[str]:
     yield f"Source {source.name}"
-    yield f"  licence: {source.licence}"
+    yield f"  licence: {_printable(source.licence)}"
     for split, amount in source.amounts.items():
         yield f"  {split.replace('_', ' ')}: {_amount(amount)}"
+    if not source.amounts["held_out"].documents:
+        yield "  nothing is held out: too few documents that are not near-duplicates of each other"
     for licence, amount in source.licences.items():
-        yield f"  {licence}: {amount.documents:,} documents, {amount.size_bytes:,} bytes"
+        yield f"  {_printable(licence)}: {amount.documents:,} documents, {amount.size_bytes:,} bytes"
     own = sum(amount.documents for amount in [*source.licences.values()][1:])
     if own:
         yield from _named("with terms of their own", own, source.own_notices, show=NOTICES)
@@ -133,9 +135,14 @@ def _source_lines(source: SourceSummary) -> Iterator[str]:
 
 def _named(title: str, count: int, names: Sequence[str], *, show: int = NAMED) -> Iterator[str]:
     yield f"  {title}: {count:,}"
-    yield from (f"    {name}" for name in names[:show])
+    yield from (f"    {_printable(name)}" for name in names[:show])
     if count > min(len(names), show):
         yield f"    and {count - min(len(names), show):,} more"
+
+
+def _printable(foreign: str) -> str:
+    """A foreign string on one line: a file name with a line break must not write lines of its own."""
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in foreign)
 
 
 def _amount(amount: Amount) -> str:

@@ -53,7 +53,7 @@ _NOTICE = re.compile(
 
 def is_stated(licence: object) -> bool:
     """Whether a value from foreign data names a licence at all."""
-    return isinstance(licence, str) and licence.strip().lower() not in UNSTATED
+    return isinstance(licence, str) and len(licence) <= 200 and licence.strip().lower() not in UNSTATED
 
 
 def identify(text: str) -> str | None:
@@ -90,8 +90,10 @@ def own_notice(text: str, *, characters: int = 6000) -> str | None:
 
 
 def licence_file(folder: Path) -> Path | None:
-    """The licence file that lies in a folder, first by name, or ``None``."""
-    named = [path for path in folder.iterdir() if _is_licence_name(path) and path.is_file()]
+    """The licence file that lies in a folder, first by name, or ``None``; a link is not followed."""
+    named = [
+        path for path in folder.iterdir() if is_licence_name(path.name) and path.is_file() and not path.is_symlink()
+    ]
     return min(named, default=None)
 
 
@@ -104,8 +106,8 @@ def identify_file(path: Path) -> str | None:
     return identify(data.decode(errors="replace"))
 
 
-def _is_licence_name(path: Path) -> bool:
-    stem = path.name.upper().split(".")[0]
-    return path.suffix.lower() in _EXTENSIONS and any(
-        stem == known or stem.startswith((f"{known}-", f"{known}_")) for known in LICENCE_FILES
-    )
+def is_licence_name(name: str) -> bool:
+    """Whether a file of this name holds a licence."""
+    stem, dot, ending = name.partition(".")
+    known = any(stem.upper() == each or stem.upper().startswith((f"{each}-", f"{each}_")) for each in LICENCE_FILES)
+    return known and f"{dot}{ending}".lower() in _EXTENSIONS

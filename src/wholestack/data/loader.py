@@ -169,6 +169,8 @@ def _checked(weights: Mapping[str, float], corpus: Corpus) -> dict[str, float]:
         if not (math.isfinite(weight) and weight >= 0):
             raise InputError(f"the weight of {name!r} is {weight}", remedy="give a number of 0 or more")
     used = {name: float(weights[name]) for name in corpus.sources if weights.get(name, 0) > 0}
+    if len(used) > BLOCK:
+        raise InputError(f"{len(used):,} sources with a weight", remedy=f"mix at most {BLOCK:,}")
     if not used:
         raise InputError("every weight is 0", remedy="give at least one source a weight")
     return used
@@ -176,8 +178,9 @@ def _checked(weights: Mapping[str, float], corpus: Corpus) -> dict[str, float]:
 
 def _apportioned(weights: list[float]) -> Integers:
     """Slots of a block by largest remainder, at least one each."""
-    exact = np.array(weights) / sum(weights) * BLOCK
-    counts = np.maximum(np.floor(exact), 1).astype(np.int64)
+    scaled = np.array(weights, dtype=np.float64) / max(weights)
+    exact = scaled / scaled.sum() * BLOCK
+    counts: Integers = np.maximum(np.floor(exact), 1).astype(np.int64)
     while (missing := BLOCK - int(counts.sum())) != 0:
         gap = exact - counts
         index = int(np.argmax(gap)) if missing > 0 else int(np.argmin(np.where(counts > 1, gap, np.inf)))

@@ -14,6 +14,7 @@ import builtins
 import hashlib
 import sys
 import sysconfig
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,8 +106,10 @@ class PythonLibrary:
         if junk:
             return _Module(path=name, refused=junk)
         try:
-            parts = cut(text)
-        except (SyntaxError, ValueError) as error:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # about escapes in strings; not ours to mend
+                parts = cut(text)
+        except (SyntaxError, ValueError, RecursionError) as error:
             return _Module(path=name, refused=("malformed", f"does not parse: {error}"))
         owners = [first_module_of.setdefault(each, name) for each in parts.docstrings]
         own = dict.fromkeys(each for each, owner in zip(parts.docstrings, owners, strict=True) if owner == name)

@@ -114,7 +114,7 @@ class Sketches:
         if not self._sets:
             return np.zeros((0, 2), dtype=np.int64)
         sizes = np.array([len(each) for each in self._sets], dtype=np.int64)
-        documents = np.repeat(np.arange(len(sizes)), sizes)
+        documents = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
         hashes = np.concatenate(self._sets)
         order = np.argsort(hashes, kind="stable")
         pairs = _pairs_within_groups(hashes[order], documents[order])
@@ -131,13 +131,13 @@ class Sketches:
         return kept if len(kept) else hashes[:1]
 
 
-def _pairs_within_groups(hashes: Hashes, documents: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _pairs_within_groups(hashes: Hashes, documents: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
     """All pairs of documents that hold the same hash; ``documents`` ascend within a group."""
     starts = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1]))
     sizes = np.diff(np.append(starts, len(hashes)))
     found = [np.zeros((0, 2), dtype=np.int64)]
     for size in np.unique(sizes[sizes > 1]):
-        members = documents[starts[sizes == size][:, None] + np.arange(size)]
+        members = documents[starts[sizes == size][:, None] + np.arange(size)].astype(np.int64)
         left, right = np.triu_indices(size, k=1)
         if size > COMMON_DOCUMENTS:
             left, right = left[left < HUBS], right[left < HUBS]

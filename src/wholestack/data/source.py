@@ -113,6 +113,12 @@ class Source(Protocol):
         ...
 
 
+def fit_name(name: str) -> str:
+    """A source name made from any name: what does not fit becomes ``-``."""
+    fit = "".join(each if each.isascii() and (each.isalnum() or each in "._-") else "-" for each in name)
+    return fit.lstrip(".")[:64] if any(each.isalnum() for each in fit) else "text"
+
+
 def check_name(name: str) -> str:
     """Hand back a source name that is fit for a file name.
 

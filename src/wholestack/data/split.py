@@ -67,7 +67,7 @@ def _held_out(ordered: Sequence[Sequence[Member]], fraction: float) -> set[int]:
         wanted = any(taken[source] < shares[source] for source in sizes)
         if wanted and all(_fits(size, taken[source], shares[source]) for source, size in sizes.items()):
             take(cluster)
-    for source in shares:
+    for source in sorted(shares):
         of_source = [each for each in ordered if source in _sizes(each)]
         if not taken[source] and len(of_source) > 1:
             take(min(of_source, key=lambda each: _sizes(each)[source]))
