@@ -29,10 +29,10 @@ def drawn(tmp_path_factory) -> Callable[..., Drawn]:
     root = tmp_path_factory.mktemp("runs")
 
     @cache
-    def draw(stage: str, hostile: bool = False) -> Drawn:
+    def draw(stage: str, hostile: bool) -> Drawn:
         folder = root / f"{stage}{'-hostile' if hostile else ''}"
         write_run(folder, stage, trials=26, hostile=HOSTILE if hostile else "")
         page = write_report(folder, now=END)
         return Drawn(folder=folder, html=page.read_text(encoding="utf-8"), evidence=read_evidence(folder, now=END))
 
-    return draw
+    return lambda stage, hostile=False: draw(stage, hostile)

@@ -11,10 +11,14 @@ from wholestack.report.rehearsal import SECTIONS, write_report
 from .reading import read
 from .synthetic_run import END, STAGES, write_run
 
-TAGS = set(
-    "root #text html head meta title style body div nav ol li a main header h1 h2 h3 h4 p section span ul dl dt dd small"
-    " strong code pre figure figcaption details summary table caption thead tbody tr th td footer script".split()
-)
+# fmt: off
+TAGS = {
+    "root", "#text", "html", "head", "meta", "title", "style", "body", "div", "nav", "ol", "li", "a", "main",
+    "header", "h1", "h2", "h3", "h4", "p", "section", "span", "ul", "dl", "dt", "dd", "small", "strong",
+    "code", "pre", "figure", "figcaption", "details", "summary", "table", "caption", "thead", "tbody", "tr",
+    "th", "td", "footer", "script",
+}
+# fmt: on
 DRAWN_TAGS = {"svg", "g", "path", "text", "tspan", "use", "defs", "clippath", "rect", "line"}
 
 

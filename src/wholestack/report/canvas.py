@@ -9,6 +9,7 @@ finished SVG as ``var(--name)``. Text stays text, never mathematics, and comes i
 import io
 import itertools
 import re
+import warnings
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from typing import Any
@@ -68,7 +69,9 @@ def picture(
         height: Height in CSS pixels at full size.
         small: Whether it may shrink with a narrow screen instead of scrolling.
     """
-    with rc_context(_SETTINGS):
+    with rc_context(_SETTINGS), warnings.catch_warnings():
+        # The font here only measures; the browser has its own for letters that this one lacks.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure = Figure(figsize=(width / 72, height / 72), dpi=72)
         FigureCanvasSVG(figure)
         axes = figure.add_subplot()
