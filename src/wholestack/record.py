@@ -114,6 +114,6 @@ def _refuse_unknown(raw: Any, known: Any, path: str) -> None:
             if key not in known:
                 raise RecordError(f"{path}: unknown key {key!r}", remedy=f"known are: {', '.join(map(str, known))}")
             _refuse_unknown(raw[key], known[key], f"{path}.{key}")
-    elif isinstance(raw, list) and isinstance(known, list):
+    elif isinstance(raw, list) and isinstance(known, list | tuple):
         for index, (left, right) in enumerate(zip(raw, known, strict=False)):
             _refuse_unknown(left, right, f"{path}[{index}]")

@@ -1,5 +1,6 @@
 """The command's top: every noun is registered by name and imported only when it is called."""
 
+import os
 import sys
 
 from cyclopts import App, CycloptsError
@@ -10,6 +11,8 @@ from wholestack.errors import WholestackError
 from wholestack.finding import EXIT_USAGE
 
 INTERRUPTED = 130
+ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+"""Set before numpy loads: the numerics of this process take one thread, the cores belong to its workers."""
 
 app = App(
     name="wholestack",
@@ -32,6 +35,8 @@ app.command("wholestack.cli.data:app", name="data", help="Provenance of a run's 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command and exit with its code; one clear line for an error, never a traceback."""
+    for variable in ONE_THREAD:
+        os.environ.setdefault(variable, "1")
     try:
         code = app(arguments, exit_on_error=False, print_error=False)
     except CycloptsError as error:

@@ -6,8 +6,9 @@ file                    record                          appears
 ``run.json``            ``runs.RunManifest``            first of all; ``config`` is the recipe
 ``phases.jsonl``        :class:`PhaseRecord`            when a phase begins and when it ends
 ``plan.json``           :class:`Plan`                   after the preflight
-``data/``               ``data.Corpus``                 after the data phase
-``items/``              ``evals.ItemSet``               after the evaluation phase
+``data/``               ``data.Corpus``, statement.txt  after the data phase
+``items/``              ``evals.ItemSet``, prepared.npz  after the evaluation phase
+``baselines.json``      :class:`Baselines`              with it
 ``suggestions.jsonl``   :class:`SuggestionRecord`       before a trial starts
 ``trials.jsonl``        :class:`TrialRecord`            when a trial is acknowledged, rung and large run included
 ``laws-search.json``    :class:`Laws`                   after the search
@@ -24,11 +25,12 @@ Costs are training FLOPs, times wall seconds since the epoch, losses bits per by
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
+from wholestack.claim import ClaimStatus
 from wholestack.record import Record
 
 Params = dict[str, float | int | str]
 Role = Literal["random", "search", "rung", "large", "scaled"]
-TrialOutcome = Literal["ok", "diverged", "out_of_memory", "timeout", "failed"]
+TrialOutcome = Literal["ok", "diverged", "out_of_memory", "timeout", "failed", "abandoned"]
 PhaseName = Literal["preflight", "data", "evaluation", "search", "scaling", "rung", "large", "landing"]
 
 PHASES = "phases.jsonl"
@@ -42,6 +44,20 @@ REPORT = "report.html"
 CURVE = "curve.jsonl"
 SPEC = "spec.json"
 RESULT = "result.json"
+PREDICTED = "predicted.jsonl"
+PREPARED = "items/prepared.npz"
+STATEMENT = "data/statement.txt"
+BASELINES = "baselines.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Baselines(Record):
+    """What no training at all reaches."""
+
+    SCHEMA: ClassVar[str] = "baselines/1"
+
+    unigram_bpb: float
+    """Bits per byte of a unigram model over the tokens, on the answers of the evaluation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +86,10 @@ class Plan(Record):
     """Wall time of everything after installation."""
     rate_flops_s: float
     """Training FLOP/s of one worker with one thread, as the preflight measured it."""
+    large_threads: int
+    """Threads of rung and large run: the recipe's, or one where more of them were no faster on this machine."""
+    speed_up: float
+    """How much faster they train than one thread."""
     max_trial_cost_flops: float
     """No trial may cost more."""
     rung_cost_flops: float
@@ -227,6 +247,8 @@ class Laws(Record):
     settings: tuple[SettingLaw, ...]
     rung_params: Params
     target_params: Params
+    scaled_params: Params
+    """The best small trial's settings with only size and tokens scaled to the target: the baseline."""
     warnings: tuple[str, ...]
 
 
@@ -252,7 +274,7 @@ class ClaimLine(Record):
 
     id: str
     name: str
-    status: str
+    status: ClaimStatus
     statement: str
 
 

@@ -1,0 +1,42 @@
+"""What every command does alike: durations in, JSON and findings out."""
+
+import re
+import sys
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from wholestack.errors import InputError
+from wholestack.finding import Finding, worst, worst_first
+from wholestack.record import to_builtins
+
+_UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of a duration such as ``8m``, ``90s``, ``1.5h`` or ``2h30m``; a bare number is seconds.
+
+    Raises:
+        InputError: it is no duration, or not above zero.
+    """
+    plain = text.strip().lower()
+    if re.fullmatch(r"\d+(\.\d+)?", plain):
+        plain += "s"
+    if not re.fullmatch(r"(\d+(\.\d+)?[smhd])+", plain):
+        raise InputError(f"{text!r} is no duration", remedy="write for instance 8m, 90s or 1.5h")
+    seconds = sum(float(number) * _UNITS_S[unit] for number, unit in re.findall(r"(\d+(?:\.\d+)?)([smhd])", plain))
+    if seconds <= 0:
+        raise InputError(f"{text!r} is no time at all", remedy="give more than zero")
+    return seconds
+
+
+def print_json(document: Mapping[str, object]) -> None:
+    """One JSON document on stdout."""
+    sys.stdout.write(msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n")
+
+
+def findings_document(findings: Iterable[Finding], *, everything: bool = False) -> dict[str, object]:
+    """``status`` is the worst; ``findings`` holds what is not ok, or everything."""
+    ordered = worst_first(findings)
+    shown = [each for each in ordered if everything or each.status != "ok"]
+    return {"status": worst(ordered), "findings": [to_builtins(each) for each in shown]}

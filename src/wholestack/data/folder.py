@@ -1,0 +1,289 @@
+"""The user's own text: a folder of files, or JSON Lines, each document with a licence or refused by name."""
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from wholestack.data.licences import identify_file, is_stated, licence_file, spdx_line
+from wholestack.data.source import Reason, Refusal, SourceDocument, check_name
+from wholestack.errors import InputError
+
+MEBIBYTE = 1 << 20
+LARGEST_DOCUMENT_BYTES = 4 * MEBIBYTE
+LARGEST_SOURCE_BYTES = 16 * 1024 * MEBIBYTE
+_BINARY_PROBE_BYTES = 8192
+
+Refused = tuple[Reason, str]
+
+
+def walk(root: Path, *, skip: frozenset[str] = frozenset()) -> Iterator[Path]:
+    """Everything below a folder that is not a folder, in the order of the paths; links are not followed.
+
+    Hidden entries and ``__pycache__`` are passed over: they are a tool's, not an author's.
+    """
+    try:
+        entries = sorted(os.scandir(root), key=lambda entry: entry.name)
+    except OSError as error:
+        raise InputError(
+            f"{root}: cannot be read: {error.strerror}", remedy="check that it exists, and owner"
+        ) from error
+    for entry in entries:
+        if entry.name in skip or entry.name.startswith(".") or entry.name == "__pycache__":
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            yield from walk(Path(entry.path), skip=skip)
+        else:
+            yield Path(entry.path)
+
+
+def read_text(path: Path, *, largest_bytes: int = LARGEST_DOCUMENT_BYTES) -> str | Refused:
+    """The UTF-8 text of a plain file, or why there is none."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        return ("outside", "a symbolic link") if path.is_symlink() else ("unreadable", str(error.strerror))
+    with os.fdopen(handle, "rb") as file:
+        state = os.fstat(file.fileno())
+        if not stat.S_ISREG(state.st_mode):
+            return "outside", "not a plain file"
+        if state.st_size > largest_bytes:
+            return "too_large", f"{state.st_size:,} bytes, the cap is {largest_bytes:,}"
+        return decode(file.read(largest_bytes + 1))
+
+
+def decode(data: bytes) -> str | Refused:
+    """Bytes as UTF-8 text without a byte order mark, or why they are not."""
+    if b"\0" in data[:_BINARY_PROBE_BYTES]:
+        return "binary", "a NUL byte near the start"
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        return "not_utf8", f"byte 0x{data[error.start]:02x} at {error.start}"
+
+
+@dataclass(frozen=True, slots=True)
+class FolderSource:
+    """A folder of text files.
+
+    The licence of a file is the one given; else its own SPDX line; else that of the nearest licence file from its
+    folder upwards to ``root``. A nearer licence file that is not recognised refuses what lies under it.
+
+    Args:
+        root: The folder.
+        name: Name of the source; by default that of the folder.
+        given: SPDX identifier that holds for every file, or ``None`` to find it.
+        suffixes: Take only these endings, for instance ``(".md", ".txt")``; empty for all.
+        largest_bytes: A larger file is refused by name.
+        largest_total_bytes: More text than this is an error, not a truncation.
+
+    Raises:
+        InputError: it is not a folder, or the name cannot be used.
+    """
+
+    root: Path
+    name: str = ""
+    given: str | None = None
+    suffixes: tuple[str, ...] = ()
+    largest_bytes: int = LARGEST_DOCUMENT_BYTES
+    largest_total_bytes: int = LARGEST_SOURCE_BYTES
+    _licences: dict[Path, tuple[str, str] | None] = field(default_factory=dict, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.root.is_dir():
+            raise InputError(f"{self.root}: not a folder", remedy="name a folder with text files")
+        if self.given is not None and not is_stated(self.given):
+            raise InputError(f"{self.root}: {self.given!r} is not a licence", remedy="give an SPDX identifier")
+        object.__setattr__(self, "name", check_name(self.name or self.root.resolve().name))
+
+    @property
+    def licence(self) -> str:
+        """Which licence, and where it was read."""
+        if self.given is not None:
+            return f"{self.given}, as given by the user"
+        found = self._folder_licence(self.root)
+        if found is None:
+            return "none for the folder as a whole; single files state their own"
+        return f"{found[0] or 'not recognised'}, read from {found[1]}"
+
+    def documents(self) -> Iterator[SourceDocument | Refusal]:
+        """One document a file.
+
+        Raises:
+            InputError: no file in it at all, or more text than the cap.
+        """
+        total_bytes = count = 0
+        for path in walk(self.root):
+            inside = path.relative_to(self.root).as_posix()
+            if self.suffixes and path.suffix not in self.suffixes:
+                continue
+            count += 1
+            taken = self._document(path, inside)
+            if isinstance(taken, SourceDocument):
+                total_bytes += len(taken.text.encode())
+                self._check_total(total_bytes)
+            yield taken
+        if not count:
+            wanted = f" ending in {' or '.join(self.suffixes)}" if self.suffixes else ""
+            raise InputError(f"{self.root}: no file{wanted} in it", remedy="name a folder with text files")
+
+    def _document(self, path: Path, inside: str) -> SourceDocument | Refusal:
+        text = read_text(path, largest_bytes=self.largest_bytes)
+        if not isinstance(text, str):
+            return Refusal(source=self.name, path=inside, reason=text[0], detail=text[1])
+        licence = self.given or spdx_line(text)
+        if licence is None:
+            found = self._folder_licence(path.parent)
+            licence = found[0] if found else None
+            if not is_stated(licence) or licence is None:
+                seen = f"{found[1]} is not recognised" if found else "no SPDX line, no licence file above it"
+                return Refusal(source=self.name, path=inside, reason="no_licence", detail=seen)
+        return SourceDocument(path=inside, text=text, licence=licence)
+
+    def _folder_licence(self, folder: Path) -> tuple[str, str] | None:
+        """Identifier ("" if not recognised) and place of the nearest licence file, or ``None``."""
+        if folder not in self._licences:
+            file = licence_file(folder)
+            if file:
+                self._licences[folder] = identify_file(file) or "", file.relative_to(self.root).as_posix()
+            else:
+                self._licences[folder] = None if folder == self.root else self._folder_licence(folder.parent)
+        return self._licences[folder]
+
+    def _check_total(self, total_bytes: int) -> None:
+        if total_bytes > self.largest_total_bytes:
+            raise InputError(
+                f"{self.root}: more than {self.largest_total_bytes:,} bytes of text",
+                remedy="raise largest_total_bytes, or name a smaller folder",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class JsonLinesSource:
+    """A JSON Lines file: one object a line with ``text`` and ``licence`` (or ``license``).
+
+    ``path`` or ``id`` names the document, else its line does. Other fields are somebody else's and are ignored.
+
+    Args:
+        file: The file.
+        name: Name of the source; by default that of the file without its ending.
+        largest_bytes: A longer line is refused by name; at most one line is in memory.
+
+    Raises:
+        InputError: it is not a file, or the name cannot be used.
+    """
+
+    file: Path
+    name: str = ""
+    largest_bytes: int = LARGEST_DOCUMENT_BYTES
+
+    def __post_init__(self) -> None:
+        if not self.file.is_file():
+            raise InputError(f"{self.file}: not a file", remedy="name a JSON Lines file")
+        object.__setattr__(self, "name", check_name(self.name or self.file.name.split(".")[0]))
+
+    @property
+    def licence(self) -> str:
+        """Which licence, and where it was read."""
+        return "stated line by line in the field 'licence'"
+
+    def documents(self) -> Iterator[SourceDocument | Refusal]:
+        """One document a line.
+
+        Raises:
+            InputError: the file cannot be read, or holds no line.
+        """
+        count = 0
+        try:
+            with self.file.open("rb") as lines:
+                while line := lines.readline(self.largest_bytes + 1):
+                    count += 1
+                    place = f"line {count}"
+                    if len(line) > self.largest_bytes:
+                        yield self._too_long(place)
+                        while line and not line.endswith(b"\n"):
+                            line = lines.readline(self.largest_bytes)
+                    elif line.strip():
+                        yield self._document(line, place)
+        except OSError as error:
+            raise InputError(f"{self.file}: cannot be read: {error.strerror}") from error
+        if not count:
+            raise InputError(f"{self.file}: no line in it", remedy="write one JSON object a line")
+
+    def _too_long(self, place: str) -> Refusal:
+        return Refusal(source=self.name, path=place, reason="too_large", detail=f"the cap is {self.largest_bytes:,}")
+
+    def _document(self, line: bytes, place: str) -> SourceDocument | Refusal:
+        row = _object(line)
+        if isinstance(row, tuple):
+            return Refusal(source=self.name, path=place, reason=row[0], detail=row[1])
+        named = row.get("path", row.get("id"))
+        path = f"{place} ({named})" if isinstance(named, str | int) else place
+        text, licence = row.get("text"), row.get("licence", row.get("license"))
+        if not isinstance(text, str):
+            return Refusal(source=self.name, path=path, reason="malformed", detail="no field 'text' with a string")
+        if not isinstance(licence, str) or not is_stated(licence):
+            return Refusal(source=self.name, path=path, reason="no_licence", detail=f"licence: {licence!r}"[:100])
+        return SourceDocument(path=path, text=text, licence=licence.strip())
+
+
+def _object(line: bytes) -> dict[str, Any] | Refused:
+    """One JSON object, or why the line is none. Lone surrogates are no text: they have no UTF-8."""
+    text = decode(line)
+    if isinstance(text, tuple):
+        return text
+    try:
+        row = msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        return "malformed", f"not JSON: {error}"
+    if not isinstance(row, dict):
+        return "malformed", f"a JSON {type(row).__name__}, not an object"
+    return row
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySource:
+    """Documents from memory: for tests, and for text that another program holds.
+
+    Example:
+        >>> notes = MemorySource("notes", {"a.txt": "Some text."}, given="CC0-1.0")
+        >>> next(notes.documents()).licence
+        'CC0-1.0'
+
+    Args:
+        name: Name of the source.
+        texts: Text by path.
+        given: Licence of all of them; without one each is refused.
+        groups: Group names by path, for documents that must go to the same split.
+    """
+
+    name: str
+    texts: dict[str, str]
+    given: str | None = None
+    groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+
+    @property
+    def licence(self) -> str:
+        """Which licence."""
+        return f"{self.given}, as given by the program" if self.given else "none given"
+
+    def documents(self) -> Iterator[SourceDocument | Refusal]:
+        """One document an entry, in the order of the dict.
+
+        Raises:
+            InputError: there is no entry.
+        """
+        if not self.texts:
+            raise InputError(f"source {self.name!r} is empty", remedy="give it at least one document")
+        for path, text in self.texts.items():
+            if is_stated(self.given) and self.given is not None:
+                yield SourceDocument(path=path, text=text, licence=self.given, groups=self.groups.get(path, ()))
+            else:
+                yield Refusal(source=self.name, path=path, reason="no_licence", detail="none given")

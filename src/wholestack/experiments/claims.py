@@ -1,0 +1,160 @@
+"""The claims of a rehearsal: what is sealed before the fact, and what each rests on.
+
+=================== ========================================================== =============================
+name                statement                                                  rests on
+=================== ========================================================== =============================
+machine.exact       the machine multiplies right                               nothing
+machine.pace        no worker takes more than twice its modelled time          machine.exact
+data.sources        the data are only from the named sources, byte for byte    nothing
+evaluation.fixed    the items are these, and detect this difference            nothing
+ROLE.settings       the run trains with the settings that the laws give        nothing
+ROLE.metric         the metric lands in its interval                           all of the above
+ROLE.duration       the run takes about this long                              machine.pace, ROLE.settings
+=================== ========================================================== =============================
+
+ROLE is ``rung`` or ``large``.
+"""
+
+import json
+
+from wholestack.claim import Claim, seal
+from wholestack.data.corpus import Corpus
+from wholestack.evals.items import ItemSet, metric_name
+from wholestack.experiments.preflight import EXACT_CHECKSUM
+from wholestack.experiments.records import ForecastPoint, Params, Role
+from wholestack.experiments.stage import Stage, claim_named
+from wholestack.record import digest
+
+MACHINE_EXACT = "machine.exact"
+MACHINE_PACE = "machine.pace"
+DATA = "data.sources"
+EVALUATION = "evaluation.fixed"
+FOUNDATIONS = (MACHINE_EXACT, MACHINE_PACE, DATA, EVALUATION)
+
+SLOWEST_PACE = 2.0
+"""A worker that takes this many times its modelled time is slow: well above the spread of a shared machine, and
+below the factor of three that a throttled or crowded-out worker shows."""
+
+
+def settings_claim(role: Role) -> str:
+    """Name of the claim on a run's settings."""
+    return f"{role}.settings"
+
+
+def metric_claim(role: Role) -> str:
+    """Name of the claim on a run's metric."""
+    return f"{role}.metric"
+
+
+def duration_claim(role: Role) -> str:
+    """Name of the claim on a run's duration."""
+    return f"{role}.duration"
+
+
+def seal_machine(stage: Stage, host: str) -> Claim:
+    """What the preflight stands for: right products (this claim is handed back), and a steady pace from now on."""
+    exact = seal(
+        MACHINE_EXACT,
+        host,
+        "The machine multiplies right: a product of integers has its known checksum.",
+        quantity="checksum",
+        predicted=EXACT_CHECKSUM,
+        sealed_at=stage.clock.now,
+    )
+    pace = seal(
+        MACHINE_PACE,
+        host,
+        f"The machine keeps its pace: no worker takes more than {SLOWEST_PACE:g} times its modelled training time.",
+        quantity="training time over modelled time",
+        predicted=1.0,
+        interval=(0.0, SLOWEST_PACE),
+        rests_on=[exact.id],
+        sealed_at=stage.clock.now,
+    )
+    stage.run.seal(exact)
+    stage.run.seal(pace)
+    return exact
+
+
+def seal_data(stage: Stage, corpus: Corpus) -> Claim:
+    """The data are what the ledger says, and nothing else."""
+    names = ", ".join(corpus.sources)
+    return stage.run.seal(
+        seal(
+            DATA,
+            "data",
+            f"The training data are only from {names}, byte for byte as in the ledger.",
+            quantity="hash of the corpus",
+            predicted=corpus.manifest.digest,
+            sealed_at=stage.clock.now,
+        )
+    )
+
+
+def seal_evaluation(stage: Stage, items: ItemSet, smallest_difference: float) -> Claim:
+    """The evaluation stays as it is, and how small a difference it sees."""
+    return stage.run.seal(
+        seal(
+            EVALUATION,
+            "evaluation",
+            f"All runs are measured by {metric_name(stage.recipe.metric, items)}: {len(items.items)} items, which"
+            f" detect a paired difference of {smallest_difference:.3f} bits per byte.",
+            quantity="hash of the item set",
+            predicted=items.digest,
+            sealed_at=stage.clock.now,
+        )
+    )
+
+
+def seal_run(
+    stage: Stage, role: Role, params: Params, *, forecast: ForecastPoint | None, seconds: float, metric: str
+) -> None:
+    """Seal what is said about rung or large run before it starts; its metric only if it is foreseen."""
+    settings = stage.run.seal(
+        seal(
+            settings_claim(role),
+            f"{role} run",
+            f"The {role} run trains with the settings that the laws give: {shown(params)}.",
+            quantity="hash of the settings",
+            predicted=digest(params),
+            sealed_at=stage.clock.now,
+        )
+    )
+    stage.run.seal(
+        seal(
+            duration_claim(role),
+            f"{role} run",
+            f"The {role} run trains for about {seconds:.0f} s.",
+            quantity="seconds",
+            predicted=seconds,
+            interval=(0.0, SLOWEST_PACE * seconds),
+            rests_on=[claim_named(stage.run, MACHINE_PACE).id, settings.id],
+            sealed_at=stage.clock.now,
+        )
+    )
+    if forecast is None:
+        return
+    foundations = [claim_named(stage.run, name).id for name in FOUNDATIONS]
+    stage.run.seal(
+        seal(
+            metric_claim(role),
+            f"{role} run",
+            f"{metric} of the {role} run ({forecast.cost_flops:.3g} FLOPs) lands between"
+            f" {forecast.low:.3f} and {forecast.high:.3f} bits per byte.",
+            quantity="bits per byte",
+            predicted=forecast.value,
+            interval=(forecast.low, forecast.high),
+            level=stage.recipe.level,
+            rests_on=[*foundations, settings.id],
+            sealed_at=stage.clock.now,
+        )
+    )
+
+
+def shown(params: Params) -> str:
+    """Settings in one line."""
+    return ", ".join(f"{name} {_number(value)}" for name, value in params.items())
+
+
+def _number(value: float | int | str) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else json.dumps(value).strip('"')

@@ -1,0 +1,125 @@
+"""Phase 8: settle every claim, put predicted beside actual, and write the outcome."""
+
+from collections import Counter
+
+from wholestack.claim import Claim, ClaimStatus, status_of
+from wholestack.claim import exit_code as claims_exit_code
+from wholestack.evals.items import ItemSet, metric_name
+from wholestack.experiments import claims
+from wholestack.experiments.phases.long_runs import go_or_no_go
+from wholestack.experiments.records import (
+    LAWS_RUNG,
+    OUTCOME,
+    PLAN,
+    REPORT,
+    ClaimLine,
+    Landing,
+    Laws,
+    Outcome,
+    Plan,
+    Role,
+    TrialRecord,
+)
+from wholestack.experiments.settlement import keep_new, settle
+from wholestack.experiments.stage import Stage, ended_trial, find_claim
+from wholestack.finding import EXIT_UNKNOWN
+from wholestack.runs import RunReader
+
+
+def run(stage: Stage) -> str:
+    """Settle, sum up, write ``outcome.json``."""
+    stage.tell("landing", "settling claims", left_s=0.0)
+    keep_new(stage.run, settle(stage.run, at=stage.clock.now))
+    outcome = make_outcome(stage)
+    stage.run.write(OUTCOME, outcome)
+    if outcome.relative_error is None:
+        return f"no landing: {outcome.reason}"
+    return f"{outcome.relative_error:+.2%} off, {'inside' if outcome.inside else 'outside'} the interval"
+
+
+def make_outcome(stage: Stage) -> Outcome:
+    """Sum up a run from what is on the disk."""
+    run, trials = stage.run, stage.trials
+    plan = run.read_optional(PLAN, Plan)
+    laws = run.read_optional(LAWS_RUNG, Laws)
+    name = _metric_name(stage)
+    large = landing_of(stage, "large", name)
+    searched = [trial for trial in trials if trial.role == "search"]
+    completed = [trial for trial in trials if trial.role in ("search", "random") and trial.outcome == "ok"]
+    lines = claim_lines(run, now=stage.clock.now)
+    go, why = go_or_no_go(stage)
+    refused = laws is not None and not laws.supported
+    return Outcome(
+        metric=name,
+        predicted=large.predicted if large else None,
+        interval=large.interval if large else None,
+        actual=large.actual if large else None,
+        inside=large.inside if large else None,
+        relative_error=large.relative_error if large else None,
+        rung=landing_of(stage, "rung", name),
+        straight_line=laws.straight if laws else None,
+        scaled=landing_of(stage, "scaled", name),
+        target_cost_flops=plan.target_cost_flops if plan else 0.0,
+        largest_trial_cost_flops=max((trial.cost_flops for trial in completed), default=0.0),
+        trials=sum(trial.outcome == "ok" for trial in searched),
+        failures=dict(Counter(trial.outcome for trial in searched if trial.outcome != "ok")),
+        seconds=stage.clock.used_s,
+        go=go if ended_trial(trials, "rung") is not None else None,
+        reason=f"no prediction: {laws.refusal}" if refused and laws else _reason(large, why),
+        claims=lines,
+        exit_code=_exit_code(lines, large),
+        report=REPORT,
+    )
+
+
+def landing_of(stage: Stage, role: Role, metric: str) -> Landing | None:
+    """Predicted and actual of one run; ``None`` if it was never planned."""
+    trial = ended_trial(stage.trials, role)
+    claim = find_claim(stage.run, claims.metric_claim(role))
+    if trial is None and claim is None:
+        return None
+    predicted = claim.predicted if claim is not None and isinstance(claim.predicted, float) else None
+    interval = claim.interval if claim is not None else None
+    actual = _actual(stage, trial)
+    return Landing(
+        metric=metric,
+        predicted=predicted,
+        interval=interval,
+        actual=actual,
+        inside=None if actual is None or interval is None else interval[0] <= actual <= interval[1],
+        relative_error=None if actual is None or predicted is None else actual / predicted - 1,
+        cost_flops=trial.cost_flops if trial else 0.0,
+        params=trial.params if trial else {},
+    )
+
+
+def claim_lines(run: RunReader, *, now: float) -> tuple[ClaimLine, ...]:
+    """Every claim of a run and how it stands."""
+    findings = run.findings()
+    return tuple(_line(claim, status_of(claim, findings, now=now)) for claim in run.claims())
+
+
+def _line(claim: Claim, status: ClaimStatus) -> ClaimLine:
+    return ClaimLine(id=claim.id, name=claim.name, status=status, statement=claim.statement)
+
+
+def _actual(stage: Stage, trial: TrialRecord | None) -> float | None:
+    return trial.metrics[stage.recipe.metric] if trial is not None and trial.outcome == "ok" else None
+
+
+def _metric_name(stage: Stage) -> str:
+    folder = stage.run.path / "items"
+    return metric_name(stage.recipe.metric, ItemSet.load(folder)) if (folder / "manifest.json").exists() else ""
+
+
+def _reason(large: Landing | None, why_go: str) -> str:
+    if large is None or large.actual is None:
+        return f"the large run did not end well or was not trained; {why_go}"
+    return why_go
+
+
+def _exit_code(lines: tuple[ClaimLine, ...], large: Landing | None) -> int:
+    """A broken claim is 1; a run without a settled prediction could not tell, whatever else held."""
+    code = claims_exit_code([line.status for line in lines])
+    settled = large is not None and large.inside is not None
+    return code if settled or code == 1 else EXIT_UNKNOWN

@@ -1,0 +1,151 @@
+"""Phases 4 and 5: trials until only the time for the rest is left; then the laws."""
+
+import itertools
+
+from wholestack.experiments.laws import fit_laws, front_trials
+from wholestack.experiments.planning import RESERVE_S
+from wholestack.experiments.records import LAWS_SEARCH, SUGGESTIONS, Laws, SuggestionRecord, TrialRecord
+from wholestack.experiments.scheduling import next_suggestion, unfinished
+from wholestack.experiments.stage import Stage, expected_seconds, pace_of
+from wholestack.experiments.training import TrainingRuns
+from wholestack.finding import finding
+from wholestack.search.models import Memory
+
+POLL_S = 0.25
+SPARE = 1.15
+"""Rung and large run may take this much longer than expected before they would overrun."""
+SCORING_S = 1.0
+"""Wall seconds of a trial beyond its training: start, load, score."""
+
+
+def run(stage: Stage, runs: TrainingRuns) -> str:
+    """Suggest, train, acknowledge, until the time for rung, large run and landing is all that is left."""
+    memory = Memory()
+    waiting = [each for each in unfinished(stage.suggestions, stage.trials) if each.role in ("search", "random")]
+    while True:
+        more = True
+        while more and len(runs.running) < stage.recipe.workers:
+            more = _start_next(stage, runs, waiting, memory)
+        if not runs.running:
+            break
+        for trial in runs.collect(POLL_S):
+            acknowledge(stage, trial)
+        _tell(stage, runs)
+    trials = [trial for trial in stage.trials if trial.role == "search"]
+    failed = sum(trial.outcome != "ok" for trial in trials)
+    return f"{len(trials)} trials, {failed} failed, {len(front_trials(stage.recipe, trials))} on the Pareto front"
+
+
+def run_scaling(stage: Stage) -> str:
+    """Fit the laws to the search."""
+    stage.tell("scaling", "fitting laws", left_s=seconds_of_the_rest(stage))
+    laws = fit_laws(stage.recipe, stage.plan, stage.trials, seed=stage.seed)
+    stage.run.write(LAWS_SEARCH, laws)
+    report_support(stage, laws)
+    return describe(laws)
+
+
+def describe(laws: Laws) -> str:
+    """One line on what the laws say."""
+    if laws.target is None:
+        return f"no prediction: {laws.refusal}"
+    return f"{laws.target.value:.3f} ({laws.target.low:.3f} to {laws.target.high:.3f}) at {laws.target.cost_flops:.2e}"
+
+
+def report_support(stage: Stage, laws: Laws) -> None:
+    """A Finding on whether the trials support a prediction."""
+    if laws.supported:
+        stage.run.report(
+            finding("laws", "scaling.support", "ok", evidence=[describe(laws), *laws.warnings], at=stage.clock.now)
+        )
+        return
+    stage.run.report(
+        finding(
+            "laws",
+            "scaling.support",
+            "unknown",
+            evidence=[laws.refusal, *laws.warnings],
+            at=stage.clock.now,
+            cause="the trials cannot support a prediction",
+            remedy="give a longer --budget or a recipe with a wider range of costs",
+            owner="job owner",
+        )
+    )
+
+
+def acknowledge(stage: Stage, trial: TrialRecord) -> None:
+    """Put a trial on the disk; a failure that says something is a Finding too."""
+    stage.acknowledge(trial)
+    if trial.outcome != "ok":
+        stage.run.report(
+            finding(
+                trial.name,
+                "trial.outcome",
+                "unknown" if trial.outcome == "abandoned" else "ok",
+                evidence=[trial.detail or trial.outcome, f"settings: {trial.params}"],
+                part=trial.outcome,
+                at=trial.ended_at,
+                cause="ended from outside, three times" if trial.outcome == "abandoned" else "",
+                remedy="find out who ends processes on this host" if trial.outcome == "abandoned" else "",
+            )
+        )
+
+
+def seconds_of_the_rest(stage: Stage) -> float:
+    """Expected wall seconds of rung, large run and landing, from the pace so far and the plan's costs."""
+    plan = stage.plan
+    measured = [
+        trial.cost_flops / trial.train_seconds
+        for trial in stage.trials
+        if trial.outcome == "ok" and trial.threads == 1 and trial.cost_flops > 0.3 * plan.max_trial_cost_flops
+    ]
+    # Before costly trials have ended the plan's own seconds stand; afterwards the slower of the two is believed.
+    planned = plan.seconds["rung"] + plan.seconds["large"]
+    if len(measured) < 3:
+        return planned + RESERVE_S
+    rate = sorted(measured)[len(measured) // 2] * plan.speed_up
+    baseline = plan.target_cost_flops if stage.recipe.train_scaled_baseline else 0.0
+    cost = plan.rung_cost_flops + plan.target_cost_flops + baseline
+    return max(0.8 * planned, cost / rate) + RESERVE_S
+
+
+def _start_next(stage: Stage, runs: TrainingRuns, waiting: list[SuggestionRecord], memory: Memory) -> bool:
+    """Start one trial: a left-over of an interrupted session first. ``False`` when no more may be started."""
+    if waiting:
+        left_over = waiting.pop(0)
+        runs.start(left_over, expected_s=_expected_s(stage, left_over))
+        return True
+    suggestion = next_suggestion(
+        stage.recipe, stage.plan, stage.suggestions, stage.trials, seed=stage.seed, memory=memory
+    )
+    if suggestion is None or not _fits(stage, suggestion):
+        return False
+    stage.run.append(SUGGESTIONS, suggestion)
+    runs.start(suggestion, expected_s=_expected_s(stage, suggestion))
+    return True
+
+
+def _fits(stage: Stage, suggestion: SuggestionRecord) -> bool:
+    """Whether a trial would end before the time for the rest begins."""
+    if stage.recipe.max_trials is not None:
+        return True
+    return _expected_s(stage, suggestion) + SPARE * seconds_of_the_rest(stage) < stage.clock.left_s
+
+
+def _expected_s(stage: Stage, suggestion: SuggestionRecord) -> float:
+    pace = pace_of(stage.recipe, stage.plan, stage.trials)
+    return expected_seconds(stage.recipe, stage.plan, pace, suggestion.params, 1) + SCORING_S
+
+
+def _tell(stage: Stage, runs: TrainingRuns) -> None:
+    trials = [trial for trial in stage.trials if trial.role in ("search", "random")]
+    search_left_s = max(0.0, stage.clock.left_s - SPARE * seconds_of_the_rest(stage))
+    recent = [trial.seconds for trial in trials[-20:]]
+    mean_s = sum(recent) / len(recent) if recent else 5.0
+    total = len(trials) + len(runs.running) + int(search_left_s * stage.recipe.workers / max(mean_s, 0.2))
+    if stage.recipe.max_trials is not None:
+        total = max(len(trials), stage.recipe.max_trials)
+    names = ", ".join(sorted(itertools.islice((each.suggestion.name for each in runs.running.values()), 4)))
+    stage.tell(
+        "search", f"training {names}", done=len(trials), total=total, left_s=search_left_s + seconds_of_the_rest(stage)
+    )

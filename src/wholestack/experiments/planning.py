@@ -1,0 +1,88 @@
+"""How the budget is shared, from the measured speed of the machine. Pure.
+
+The large run, the rung and a reserve for fits and report are fixed shares; the search takes what is left, and gives
+way when they turn out slower than planned. All costs hang on one number, the largest cost of a trial.
+"""
+
+from wholestack.errors import InputError
+from wholestack.experiments.preflight import Needs
+from wholestack.experiments.recipe import Recipe
+from wholestack.experiments.records import Plan
+
+SMALL = "small, 1 thread"
+LARGE_ALONE = "large, 1 thread"
+LARGE = "large, all threads"
+
+LARGE_SHARE = 0.36
+"""Of the time left after the preflight, planned for the large run."""
+SAFETY = 0.85
+"""Rates of probes are seldom met by whole runs: checkpoints, other shapes, a busy machine."""
+WORTHWHILE_SPEED_UP = 1.1
+"""Below it the threads of the large run wait for each other: on a crowded machine one is faster."""
+FIXED_S = {"preflight": 8.0, "data": 20.0, "evaluation": 4.0, "scaling": 12.0, "landing": 10.0}
+"""Planned wall seconds of the phases whose work does not grow with the budget."""
+RESERVE_S = FIXED_S["scaling"] + FIXED_S["landing"]
+SHORTEST_BUDGET_S = 60.0
+BYTES_PER_TRIAL = 60_000
+BYTES_OF_DATA = 90_000_000
+
+
+def probe_shapes(recipe: Recipe, *, threads: int) -> dict[str, dict[str, int]]:
+    """Shapes of the speed probe: a middling trial on one thread, a large run on all."""
+    base = {"vocab_size": recipe.vocab_size, "context": recipe.context, "head_size": 32}
+    return {
+        SMALL: {**base, "layers": 2, "width": 96, "batch_size": 8, "threads": 1},
+        LARGE_ALONE: {**base, "layers": 4, "width": 192, "batch_size": 16, "threads": 1},
+        LARGE: {**base, "layers": 4, "width": 192, "batch_size": 16, "threads": threads},
+    }
+
+
+def make_plan(recipe: Recipe, *, budget_s: float, used_s: float, rates_flops_s: dict[str, float]) -> Plan:
+    """Share what is left of the budget.
+
+    Args:
+        recipe: What to rehearse; may fix the largest cost of a trial.
+        budget_s: Wall time of the whole rehearsal.
+        used_s: Used so far.
+        rates_flops_s: Training FLOP/s by probe.
+
+    Raises:
+        InputError: the budget is too short for any search.
+    """
+    if budget_s < SHORTEST_BUDGET_S and recipe.max_trial_cost_flops is None:
+        raise InputError(
+            f"a budget of {budget_s:.0f} s is too short to plan from", remedy=f"give at least {SHORTEST_BUDGET_S:.0f} s"
+        )
+    left_s = max(0.0, budget_s - used_s - FIXED_S["data"] - FIXED_S["evaluation"] - RESERVE_S)
+    speed_up = rates_flops_s[LARGE] / rates_flops_s[LARGE_ALONE]
+    threads = recipe.large_threads if speed_up >= WORTHWHILE_SPEED_UP else 1
+    rate_large = SAFETY * rates_flops_s[LARGE if threads > 1 else LARGE_ALONE]
+    largest = recipe.max_trial_cost_flops or LARGE_SHARE * left_s * rate_large / recipe.target_multiple
+    large_s = largest * recipe.target_multiple / rate_large
+    rung_s = largest * recipe.rung_multiple / rate_large
+    return Plan(
+        budget_s=budget_s,
+        rate_flops_s=rates_flops_s[SMALL],
+        large_threads=threads,
+        speed_up=speed_up if threads > 1 else 1.0,
+        max_trial_cost_flops=largest,
+        rung_cost_flops=largest * recipe.rung_multiple,
+        target_cost_flops=largest * recipe.target_multiple,
+        workers=recipe.workers,
+        seconds={**FIXED_S, "search": max(0.0, left_s - large_s - rung_s), "rung": rung_s, "large": large_s},
+        disk_bytes=disk_bytes(recipe),
+    )
+
+
+def disk_bytes(recipe: Recipe) -> int:
+    """Expected size of the run directory: data, trials, checkpoints, page."""
+    return BYTES_OF_DATA + (recipe.max_trials or 200) * BYTES_PER_TRIAL
+
+
+def needs(recipe: Recipe) -> Needs:
+    """What the preflight asks of the machine: workers at once, with room for the supervisor and the parent."""
+    return Needs(
+        cores=min(recipe.workers, recipe.large_threads),
+        memory_bytes=(recipe.workers + 2) * (400 << 20),
+        disk_bytes=2 * disk_bytes(recipe),
+    )

@@ -1,0 +1,133 @@
+"""The main job: tune small, predict large, train it, show where it landed.
+
+Phases run in order; each puts its end on the disk, and a resumed rehearsal begins with the first that has not ended.
+Within a phase every trial is written down before it starts and acknowledged when it ended, so that a kill at any
+moment loses nothing acknowledged and doubles nothing.
+"""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from wholestack.data.corpus import Corpus
+from wholestack.errors import RunDirectoryError
+from wholestack.experiments.budget import BudgetClock
+from wholestack.experiments.phases import data, landing, long_runs, preflight, search
+from wholestack.experiments.preflight import versions
+from wholestack.experiments.progress import Watcher, nobody
+from wholestack.experiments.recipe import Recipe
+from wholestack.experiments.records import OUTCOME, Outcome, PhaseName
+from wholestack.experiments.settlement import recipe_of
+from wholestack.experiments.stage import Stage
+from wholestack.experiments.training import TrainingRuns
+from wholestack.launch.local import LocalEngine, end_leftovers
+from wholestack.record import digest, to_builtins
+from wholestack.runs import RunDirectory, RunManifest
+
+KIND = "rehearsal"
+PRELOAD = ("wholestack.experiments.worker",)
+
+
+def create(
+    path: Path, recipe: Recipe, *, budget_s: float, seed: int, stop_if_off: bool = False, at: float
+) -> RunDirectory:
+    """Make the run directory of a new rehearsal.
+
+    Raises:
+        RunDirectoryError: it is not empty or cannot be written.
+    """
+    config = {"recipe": to_builtins(recipe), "budget_s": budget_s, "stop_if_off": stop_if_off}
+    return RunDirectory.create(
+        path, RunManifest(kind=KIND, created_at=at, seed=seed, config=config, versions=versions())
+    )
+
+
+def resume(path: Path) -> RunDirectory:
+    """Open the run directory of an interrupted rehearsal.
+
+    Raises:
+        RunDirectoryError: it is no rehearsal.
+        RunBusyError: a live process is at work in it.
+    """
+    run = RunDirectory.resume(path)
+    if run.manifest.kind != KIND:
+        run.close()
+        raise RunDirectoryError(f"{path}: is a {run.manifest.kind!r} run, not a rehearsal")
+    return run
+
+
+def rehearse(
+    run: RunDirectory, *, watch: Watcher = nobody, budget_s: float | None = None, clock: Callable[[], float] = time.time
+) -> Outcome:
+    """Run a rehearsal to its end, from wherever it stands.
+
+    Args:
+        run: Made by :func:`create` or :func:`resume`.
+        watch: Told about progress.
+        budget_s: Another budget than the one it was created with.
+        clock: Seconds since the epoch.
+
+    Returns:
+        The outcome, also in ``outcome.json``.
+
+    Raises:
+        WholestackError: it could not be carried on; the run directory can be resumed.
+    """
+    token = token_of(run)
+    end_leftovers(token)
+    with LocalEngine(run.folder("jobs"), preload=PRELOAD, token=token) as engine:
+        config = run.manifest.config
+        stage = Stage(
+            run=run,
+            recipe=recipe_of(run),
+            seed=run.manifest.seed,
+            stop_if_off=bool(config["stop_if_off"]),
+            clock=BudgetClock(run, budget_s or float(str(config["budget_s"])), clock),
+            engine=engine,
+            watch=watch,
+        )
+        for phase, work in _phases(stage, clock):
+            if not stage.clock.has_ended(phase):
+                stage.clock.began(phase)
+                stage.clock.ended(phase, work())
+    return run.read(OUTCOME, Outcome)
+
+
+def token_of(run: RunDirectory) -> str:
+    """Marks the processes of this run directory, the same after a resume."""
+    return "rehearsal-" + digest(os.fspath(run.path.resolve()), run.manifest.created_at)
+
+
+def _phases(stage: Stage, clock: Callable[[], float]) -> Sequence[tuple[PhaseName, Callable[[], str]]]:
+    def runs() -> TrainingRuns:
+        corpus = Corpus.open(stage.run.path / "data")
+        return TrainingRuns(
+            stage.run,
+            stage.recipe,
+            stage.engine,
+            bytes_per_token=bytes_per_token(corpus),
+            large_threads=stage.plan.large_threads,
+            clock=clock,
+        )
+
+    return (
+        ("preflight", lambda: preflight.run(stage)),
+        ("data", lambda: data.run_data(stage)),
+        ("evaluation", lambda: data.run_evaluation(stage)),
+        ("search", lambda: search.run(stage, runs())),
+        ("scaling", lambda: search.run_scaling(stage)),
+        ("rung", lambda: long_runs.run_rung(stage, runs())),
+        ("large", lambda: long_runs.run_large(stage, runs())),
+        ("landing", lambda: landing.run(stage)),
+    )
+
+
+def bytes_per_token(corpus: Corpus) -> dict[str, float]:
+    """Mean UTF-8 bytes of a training token of each source."""
+    totals: dict[str, tuple[int, int]] = {}
+    for entry in corpus.ledger:
+        if entry.split == "train":
+            size, tokens = totals.get(entry.source, (0, 0))
+            totals[entry.source] = size + entry.size_bytes, tokens + entry.tokens
+    return {source: size / tokens for source, (size, tokens) in totals.items()}

@@ -1,0 +1,256 @@
+"""Settle the claims of a rehearsal from what lies in its run directory. Reads only; the caller keeps the Findings.
+
+What cannot be read, or did not happen, settles a claim as ``unknown``, never as held.
+"""
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+
+from wholestack.claim import Claim, is_genuine
+from wholestack.data.corpus import Corpus
+from wholestack.errors import WholestackError
+from wholestack.evals.items import ItemSet
+from wholestack.experiments import claims
+from wholestack.experiments.preflight import ProbeResult, judge_checksum
+from wholestack.experiments.recipe import Recipe
+from wholestack.experiments.records import (
+    CURVE,
+    LAWS_RUNG,
+    LAWS_SEARCH,
+    PLAN,
+    RESULT,
+    TRIALS,
+    CurvePoint,
+    Laws,
+    Plan,
+    TrialRecord,
+)
+from wholestack.experiments.settings import training_plan
+from wholestack.experiments.stage import ended_trial, expected_seconds, pace_of
+from wholestack.finding import Finding, Status, finding
+from wholestack.journal import read_journal
+from wholestack.record import digest, from_builtins
+from wholestack.runs import RunDirectory, RunReader
+
+SHORTEST_JUDGED_S = 3.0
+"""Trials that train for less say nothing about the pace: start-up and the first touch of memory rule them."""
+SLOW_WINDOW_SHARE = 0.2
+"""A slow stretch counts from this share of a long run on."""
+
+
+def recipe_of(run: RunReader) -> Recipe:
+    """The recipe that a rehearsal was started with."""
+    return from_builtins(Recipe, run.manifest.config["recipe"], where=f"{run.path}: recipe")
+
+
+def settle(run: RunReader, *, at: float) -> list[Finding]:
+    """A Finding for every claim that the run's evidence allows to settle; claims on what has not ended stay open.
+
+    Args:
+        run: The run directory.
+        at: Seconds since the epoch.
+    """
+    found: list[Finding] = []
+    for claim in run.claims():
+        judged = _forged(claim, at) if not is_genuine(claim) else _judge(run, claim, at)
+        if judged is not None:
+            found.append(judged)
+    return found
+
+
+def keep_new(run: RunDirectory, found: Iterable[Finding]) -> list[Finding]:
+    """Put on the disk what says something new: another verdict or other evidence than a claim's last Finding."""
+    last = {each.settles: (each.status, each.evidence) for each in run.findings() if each.settles}
+    return [run.report(each) for each in found if last.get(each.settles) != (each.status, each.evidence)]
+
+
+def _judge(run: RunReader, claim: Claim, at: float) -> Finding | None:
+    if claim.name == claims.MACHINE_EXACT:
+        probe = run.read_optional("jobs/preflight/" + RESULT, ProbeResult)
+        return judge_checksum(probe, claim.subject, settles=claim.id, at=at) if probe else None
+    if claim.name == claims.MACHINE_PACE:
+        return _judge_pace(run, claim, at)
+    if claim.name == claims.DATA:
+        return judge_data(run.path / "data", claim, at)
+    if claim.name == claims.EVALUATION:
+        return _judge_evaluation(run.path / "items", claim, at)
+    role, _, what = claim.name.partition(".")
+    trial = ended_trial(run.journal(TRIALS, TrialRecord), role)  # type: ignore[arg-type]
+    if trial is None:
+        return None
+    judge = {"settings": _judge_settings, "metric": _judge_metric, "duration": _judge_duration}[what]
+    return judge(run, claim, trial, at)
+
+
+def _forged(claim: Claim, at: float) -> Finding:
+    return _settling(
+        claim, "fail", [f"id {claim.id} is not the hash of the claim"], at,
+        cause="the claim was changed after it was sealed", remedy="restore claims.jsonl from a copy",
+    )  # fmt: skip
+
+
+def judge_data(folder: Path, claim: Claim, at: float) -> Finding:
+    """Hash every shard again; the worst thing found settles the claim."""
+    try:
+        corpus = Corpus.open(folder)
+        bad = [each for each in corpus.verify() if each.status != "ok"]
+    except (WholestackError, OSError) as error:
+        return _settling(claim, "unknown", [str(error)], at, cause="the data cannot be read", remedy="restore them")
+    if bad:
+        return _settling(
+            claim, "fail", [line for each in bad for line in each.evidence], at,
+            part=bad[0].part, cause=f"corrupted data: {bad[0].part or bad[0].cause}",
+            remedy="do not believe runs that read it; make the corpus again and compare hashes", owner="data",
+        )  # fmt: skip
+    if corpus.manifest.digest != claim.predicted:
+        return _settling(
+            claim, "fail", [f"hash {corpus.manifest.digest}, sealed as {claim.predicted}"], at,
+            cause="other data than sealed", remedy="make the corpus again", owner="data",
+        )  # fmt: skip
+    return _settling(claim, "ok", [f"every shard has its hash; corpus {corpus.manifest.digest}"], at)
+
+
+def _judge_evaluation(folder: Path, claim: Claim, at: float) -> Finding:
+    try:
+        items = ItemSet.load(folder)
+    except WholestackError as error:
+        return _settling(
+            claim, "fail", [str(error)], at, cause="the items are not what was sealed",
+            remedy="restore the folder; numbers of other items are not comparable", owner="evaluation",
+        )  # fmt: skip
+    same = items.digest == claim.predicted
+    return _settling(
+        claim, "ok" if same else "fail", [f"item set {items.digest}, sealed as {claim.predicted}"], at,
+        cause="" if same else "another item set", remedy="" if same else "compare only numbers of one item set",
+    )  # fmt: skip
+
+
+def _judge_metric(run: RunReader, claim: Claim, trial: TrialRecord, at: float) -> Finding:
+    if trial.outcome != "ok" or claim.interval is None or not isinstance(claim.predicted, float):
+        return _settling(
+            claim, "unknown", [f"the run ended as {trial.outcome}: {trial.detail}"], at,
+            cause=f"no actual value: {trial.outcome}", remedy="see the run's log",
+        )  # fmt: skip
+    actual = trial.metrics[recipe_of(run).metric]
+    low, high = claim.interval
+    inside = low <= actual <= high
+    side = "better (lower)" if actual < low else "worse (higher)"
+    return _settling(
+        claim, "ok" if inside else "fail",
+        [f"actual {actual:.4f}, predicted {claim.predicted:.4f}, interval {low:.4f} to {high:.4f}"], at,
+        cause="" if inside else f"landed {side} than its interval",
+        remedy="" if inside else _where_to_look(actual > high), owner="" if inside else "job owner",
+    )  # fmt: skip
+
+
+def _where_to_look(worse: bool) -> str:
+    if worse:
+        return "look at the run's settings, its data and its loss curve; then at the law: did it bend?"
+    return "the law was too cautious: look at its form, and at whether the small runs were well tuned"
+
+
+def _judge_duration(_: RunReader, claim: Claim, trial: TrialRecord, at: float) -> Finding:
+    if trial.outcome not in ("ok", "diverged") or claim.interval is None:
+        return _settling(claim, "unknown", [f"the run ended as {trial.outcome}"], at, cause="no duration")
+    slow = trial.outcome == "ok" and trial.train_seconds > claim.interval[1]
+    return _settling(
+        claim, "fail" if slow else "ok",
+        [f"trained for {trial.train_seconds:.1f} s, {claim.predicted:.1f} s foreseen"], at,
+        cause="took much longer than foreseen" if slow else "", remedy="see machine.pace" if slow else "",
+    )  # fmt: skip
+
+
+def _judge_settings(run: RunReader, claim: Claim, trial: TrialRecord, at: float) -> Finding:
+    laws = run.read_optional(LAWS_RUNG if trial.role == "large" else LAWS_SEARCH, Laws)
+    if laws is None:
+        return _settling(claim, "unknown", ["the laws are not in the run directory"], at, cause="no laws to compare")
+    lawful = laws.target_params if trial.role == "large" else laws.rung_params
+    off = _settings_off(laws, trial)
+    different = [name for name, value in trial.params.items() if lawful.get(name) != value and name != "tokens"]
+    if off or digest(trial.params) != claim.predicted:
+        return _settling(
+            claim, "fail", off or [f"trained with {claims.shown(trial.params)}"], at,
+            part=", ".join(different), cause=f"not the laws' setting: {', '.join(different) or 'tokens'}",
+            remedy="take the setting from the laws, or search again with bounds that allow it", owner="job owner",
+        )  # fmt: skip
+    return _settling(claim, "ok", [f"trained with {claims.shown(trial.params)}"], at)
+
+
+def _settings_off(laws: Laws, trial: TrialRecord) -> list[str]:
+    """Settings outside the interval of their law at the run's cost."""
+    lines = []
+    for law in laws.settings:
+        value = trial.params.get(law.name)
+        lawful = law.target if trial.role == "large" else law.rung
+        if value == lawful or not isinstance(value, float | int) or not law.curve or law.name == "tokens":
+            continue
+        point = min(law.curve, key=lambda each: abs(math.log(each.cost_flops / trial.cost_flops)))
+        if not point.low <= value <= point.high:
+            lines.append(
+                f"{law.name} is {value:.4g}; its law gives {lawful:.4g} ({point.low:.4g} to {point.high:.4g})"
+                if isinstance(lawful, float | int)
+                else f"{law.name} is {value}; its law gives {lawful}"
+            )
+    return lines
+
+
+def _judge_pace(run: RunReader, claim: Claim, at: float) -> Finding | None:
+    """The slowest worker against the modelled time; its CPU time tells a slow processor from a stopped process."""
+    plan = run.read_optional(PLAN, Plan)
+    trials = [trial for trial in run.journal(TRIALS, TrialRecord) if trial.outcome == "ok"]
+    if plan is None or not trials:
+        return None
+    recipe = recipe_of(run)
+    pace = pace_of(recipe, plan, trials)
+    judged = [
+        _slowest_stretch(
+            trial,
+            training_plan(recipe, trial.params).work.steps,
+            expected_seconds(recipe, plan, pace, trial.params, trial.threads),
+            read_journal(run.path / "jobs" / trial.name / CURVE, CurvePoint),
+        )
+        for trial in trials
+        if trial.train_seconds >= SHORTEST_JUDGED_S
+    ]
+    if not judged:
+        return _settling(claim, "unknown", ["no run trained long enough to be judged"], at, cause="nothing to judge")
+    ratio, line, name = max(judged)
+    slow = ratio > claims.SLOWEST_PACE
+    return _settling(
+        claim, "fail" if slow else "ok", [line, f"{len(judged)} runs judged"], at,
+        part=name if slow else "", cause=f"worker of {name} was slow" if slow else "",
+        remedy="look for other load, throttling or a stopped process on that host" if slow else "",
+        owner="cluster team" if slow else "",
+    )  # fmt: skip
+
+
+def _slowest_stretch(
+    trial: TrialRecord, all_steps: int, expected_s: float, curve: list[CurvePoint]
+) -> tuple[float, str, str]:
+    """Ratio of actual to modelled time over the slowest stretch of a run, with its evidence."""
+    per_step = expected_s / all_steps
+    worst = (trial.train_seconds / expected_s, 0, all_steps, 1.0)
+    span = max(1, math.ceil(SLOW_WINDOW_SHARE * len(curve)))
+    for first, last in zip(curve, curve[span:], strict=False):
+        steps, seconds = last.step - first.step, last.seconds - first.seconds
+        if steps > 0 and seconds > SHORTEST_JUDGED_S:
+            cpu = (last.cpu_seconds - first.cpu_seconds) / (seconds * trial.threads)
+            worst = max(worst, (seconds / (per_step * steps), first.step, last.step, cpu))
+    ratio, first_step, last_step, cpu_share = worst
+    reason = "it was not given the processor" if cpu_share < 0.7 else "it had the processor"
+    line = (
+        f"{trial.name}: {ratio:.2f} times the modelled time in steps {first_step} to {last_step}"
+        f" ({cpu_share:.2f} CPU s a second and thread: {reason})"
+    )
+    return ratio, line, trial.name
+
+
+def _settling(
+    claim: Claim, status: Status, evidence: list[str], at: float, *,
+    part: str = "", cause: str = "", remedy: str = "", owner: str = "",
+) -> Finding:  # fmt: skip
+    return finding(
+        claim.subject, claim.name, status,
+        evidence=evidence, part=part, cause=cause, remedy=remedy, owner=owner, at=at, settles=claim.id,
+    )  # fmt: skip

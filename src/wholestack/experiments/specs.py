@@ -1,0 +1,48 @@
+"""What a rehearsal hands to a training worker, and what it gets back. Needs no torch."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from wholestack.pretrain.config import ModelConfig, OptimizerConfig
+from wholestack.record import Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingSpec(Record):
+    """Everything that a training worker needs."""
+
+    SCHEMA: ClassVar[str] = "training-spec/1"
+
+    name: str
+    corpus: str
+    """Folder of the corpus."""
+    items: str
+    """File of the prepared items."""
+    model: ModelConfig
+    optimizer: OptimizerConfig
+    mixture: dict[str, float]
+    seed: int
+    threads: int
+    checkpoints: bool
+    """Whether to write checkpoints, and to go on from the last one."""
+    device: Literal["cpu", "cuda"] = "cpu"
+    precision: Literal["float32", "bfloat16"] = "float32"
+    bytes_per_token: dict[str, float]
+    """Mean UTF-8 bytes of a token of each source: turns nats per token into bits per byte."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingResult(Record):
+    """What a training worker leaves behind."""
+
+    SCHEMA: ClassVar[str] = "training-result/1"
+
+    diverged: bool
+    detail: str
+    metrics: dict[str, float]
+    errors: dict[str, float]
+    stability: dict[str, float]
+    train_seconds: float
+    score_seconds: float
+    cpu_seconds: float
+    weights_sha256: str

@@ -1,0 +1,103 @@
+"""What every phase of a rehearsal works with: the run on the disk, what was asked, engine, clock and watcher."""
+
+from dataclasses import dataclass
+
+from wholestack.claim import Claim
+from wholestack.errors import RunDirectoryError
+from wholestack.experiments.budget import BudgetClock
+from wholestack.experiments.pace import Pace, fit_pace, prior_pace
+from wholestack.experiments.planning import SAFETY
+from wholestack.experiments.progress import Progress, Watcher
+from wholestack.experiments.recipe import Recipe
+from wholestack.experiments.records import (
+    PLAN,
+    SUGGESTIONS,
+    TRIALS,
+    Params,
+    PhaseName,
+    Plan,
+    Role,
+    SuggestionRecord,
+    TrialRecord,
+)
+from wholestack.experiments.settings import training_plan
+from wholestack.launch.job import Engine
+from wholestack.runs import RunDirectory, RunReader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """Passed to every phase; what changes is on the disk."""
+
+    run: RunDirectory
+    recipe: Recipe
+    seed: int
+    stop_if_off: bool
+    clock: BudgetClock
+    engine: Engine
+    watch: Watcher
+
+    @property
+    def plan(self) -> Plan:
+        """The plan that the preflight wrote."""
+        return self.run.read(PLAN, Plan)
+
+    @property
+    def trials(self) -> list[TrialRecord]:
+        """All acknowledged trials, in order."""
+        return self.run.journal(TRIALS, TrialRecord)
+
+    @property
+    def suggestions(self) -> list[SuggestionRecord]:
+        """All suggestions, in order."""
+        return self.run.journal(SUGGESTIONS, SuggestionRecord)
+
+    def acknowledge(self, trial: TrialRecord) -> None:
+        """Put an ended trial on the disk."""
+        self.run.append(TRIALS, trial)
+
+    def tell(self, phase: PhaseName, note: str, *, done: int = 0, total: int | None = None, left_s: float) -> None:
+        """Tell the watcher where we are."""
+        best = best_metric(self.recipe, self.trials)
+        self.watch(Progress(phase=phase, done=done, total=total, best=best, left_s=left_s, note=note))
+
+
+def best_metric(recipe: Recipe, trials: list[TrialRecord]) -> float | None:
+    """The lowest value of the primary metric that any run reached."""
+    return min((trial.metrics[recipe.metric] for trial in trials if trial.outcome == "ok"), default=None)
+
+
+def find_claim(run: RunReader, name: str) -> Claim | None:
+    """The newest claim of a name."""
+    return next((claim for claim in reversed(run.claims()) if claim.name == name), None)
+
+
+def claim_named(run: RunReader, name: str) -> Claim:
+    """Like :func:`find_claim`, for one that an earlier phase has sealed.
+
+    Raises:
+        RunDirectoryError: there is none: the run directory was tampered with.
+    """
+    claim = find_claim(run, name)
+    if claim is None:
+        raise RunDirectoryError(f"{run.path}: no claim {name!r}", remedy="start a new run")
+    return claim
+
+
+def ended_trial(trials: list[TrialRecord], role: Role) -> TrialRecord | None:
+    """The acknowledged run of a role that has only one."""
+    return next((trial for trial in trials if trial.role == role), None)
+
+
+def pace_of(recipe: Recipe, plan: Plan, trials: list[TrialRecord]) -> Pace:
+    """Pace of one thread, from the completed trials that had one."""
+    done = [trial for trial in trials if trial.outcome == "ok" and trial.threads == 1]
+    works = [training_plan(recipe, trial.params).work for trial in done]
+    prior = prior_pace(plan.rate_flops_s * SAFETY)
+    return fit_pace(works, [trial.train_seconds for trial in done], prior)
+
+
+def expected_seconds(recipe: Recipe, plan: Plan, pace: Pace, params: Params, threads: int) -> float:
+    """Expected wall seconds of training with these settings."""
+    alone = pace.seconds(training_plan(recipe, params).work)
+    return alone / plan.speed_up if threads > 1 else alone

@@ -1,0 +1,210 @@
+"""What runs inside a worker process: the probes of the preflight, and one training run with its evaluation.
+
+A worker reads ``spec.json`` from its folder and leaves ``result.json`` there by atomic rename; nothing else of it is
+believed. This is the module that imports torch; the supervisor loads it once and forks.
+"""
+
+import hashlib
+import itertools
+import math
+import resource
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from wholestack.data.corpus import Corpus
+from wholestack.data.loader import Loader
+from wholestack.evals.prepared import PreparedItems
+from wholestack.evals.scores import Scores
+from wholestack.evals.scoring import score
+from wholestack.experiments.preflight import EXACT_CHECKSUM, EXACT_SIZE, ProbeResult
+from wholestack.experiments.records import CURVE, RESULT, SPEC, CurvePoint
+from wholestack.experiments.specs import TrainingResult, TrainingSpec
+from wholestack.journal import JournalWriter, read_journal, write_atomic
+from wholestack.pretrain.config import ModelConfig, OptimizerConfig
+from wholestack.pretrain.flops import training_flops
+from wholestack.pretrain.loop import TrainOutcome, train
+from wholestack.pretrain.stability import StepRecord
+from wholestack.record import from_json, to_json
+
+CURVE_POINTS = 120
+CHECKPOINT_EVERY_S = 15.0
+LN2 = math.log(2)
+
+
+def train_and_score(folder: str) -> None:
+    """Train one model as ``spec.json`` in ``folder`` says, score it, write ``result.json``."""
+    place = Path(folder)
+    spec = from_json(TrainingSpec, (place / SPEC).read_bytes(), where=str(place / SPEC))
+    torch.set_flush_denormal(True)
+    loader = Loader(
+        Corpus.open(Path(spec.corpus)),
+        spec.mixture,
+        batch_size=spec.optimizer.batch_size,
+        context=spec.model.context,
+        seed=spec.seed,
+    )
+    if not spec.checkpoints:
+        (place / CURVE).unlink(missing_ok=True)
+    known = read_journal(place / CURVE, CurvePoint)
+    with JournalWriter(place / CURVE, CurvePoint) as curve:
+        outcome = train(
+            spec.model,
+            spec.optimizer,
+            loader.batch,
+            seed=spec.seed,
+            threads=spec.threads,
+            checkpoint_folder=place / "checkpoints" if spec.checkpoints else None,
+            checkpoint_every_s=CHECKPOINT_EVERY_S if spec.checkpoints else None,
+            on_step=_curve_recorder(spec, known[-1].step if known else 0, curve.append),
+            device=spec.device,
+            precision=spec.precision,
+        )
+    write_atomic(place / RESULT, to_json(_result(spec, outcome), indent=2))
+
+
+def _curve_recorder(
+    spec: TrainingSpec, known_step: int, append: Callable[[CurvePoint], None]
+) -> Callable[[StepRecord], None]:
+    """Collect steps into at most about ``CURVE_POINTS`` points; steps up to ``known_step`` are on the curve already."""
+    every = max(1, spec.optimizer.steps // CURVE_POINTS)
+    bits = _bits_per_byte_of_a_nat(spec)
+    flops_per_token = training_flops(spec.model, 1)
+    losses: list[float] = []
+    norms: list[float] = []
+
+    def on_step(step: StepRecord) -> None:
+        if step.loss_nats is not None and step.gradient_norm is not None:
+            losses.append(step.loss_nats)
+            norms.append(step.gradient_norm)
+        if not losses or (step.step % every and step.step != spec.optimizer.steps):
+            return
+        if step.step > known_step:
+            append(
+                CurvePoint(
+                    step=step.step,
+                    tokens=step.tokens,
+                    cost_flops=flops_per_token * step.tokens,
+                    train_bpb=bits * sum(losses) / len(losses),
+                    gradient_norm=max(norms),
+                    lr=step.lr,
+                    seconds=step.seconds,
+                    cpu_seconds=_cpu_seconds(),
+                )
+            )
+        losses.clear()
+        norms.clear()
+
+    return on_step
+
+
+def _result(spec: TrainingSpec, outcome: TrainOutcome) -> TrainingResult:
+    summary = outcome.summary
+    started = time.monotonic()
+    scores = None if outcome.diverged else _score(spec, outcome)
+    stability = summary.stability
+    readings = {
+        "loss_spikes": float(stability.spikes),
+        "largest_spike_nats": stability.largest_spike_nats,
+        "clipped_fraction": stability.clipped_fraction,
+        "max_gradient_norm": stability.largest_gradient_norm,
+        "final_train_bpb": summary.final_loss_nats and summary.final_loss_nats * _bits_per_byte_of_a_nat(spec),
+    }
+    return TrainingResult(
+        diverged=outcome.diverged,
+        detail=f"diverged at step {summary.steps}" if outcome.diverged else "",
+        metrics={metric.name: metric.value for metric in scores.metrics} if scores else {},
+        errors=_standard_errors(scores) if scores else {},
+        stability={name: value for name, value in readings.items() if value is not None},
+        train_seconds=summary.seconds,
+        score_seconds=time.monotonic() - started,
+        cpu_seconds=_cpu_seconds(),
+        weights_sha256=summary.weights_sha256,
+    )
+
+
+def _score(spec: TrainingSpec, outcome: TrainOutcome) -> Scores:
+    torch.set_num_threads(spec.threads)
+    return score(outcome.model, PreparedItems.load(Path(spec.items)), device=spec.device)
+
+
+def _standard_errors(scores: Scores) -> dict[str, float]:
+    return {each.name: each.standard_error for each in scores.metrics if each.standard_error is not None}
+
+
+def _bits_per_byte_of_a_nat(spec: TrainingSpec) -> float:
+    """Bits per byte of one nat per token, for the mixture: every source weighs by its share of the tokens."""
+    bytes_per_token = sum(weight * spec.bytes_per_token[source] for source, weight in spec.mixture.items())
+    return 1 / (LN2 * bytes_per_token / sum(spec.mixture.values()))
+
+
+def _cpu_seconds() -> float:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
+def probe(folder: str, shapes: dict[str, dict[str, int]], seconds_each: float) -> None:
+    """Multiply integers, then train each shape for a moment; writes ``result.json``.
+
+    Args:
+        folder: Where to write.
+        shapes: By name: ``layers, width, head_size, vocab_size, context, batch_size, threads``.
+        seconds_each: About how long to train each.
+    """
+    started = time.monotonic()
+    result = ProbeResult(
+        checksum=exact_product_checksum(),
+        expected_checksum=EXACT_CHECKSUM,
+        rates_flops_s={name: _training_rate(shape, seconds_each) for name, shape in shapes.items()},
+        seconds=time.monotonic() - started,
+    )
+    write_atomic(Path(folder) / RESULT, to_json(result, indent=2))
+
+
+def exact_product_checksum(multiply: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] = torch.matmul) -> str:
+    """Digest of the product of two fixed integer matrices, multiplied in float32."""
+    left, right = _integers(31, 7919, 307), _integers(17, 104_729, 293)
+    product = multiply(left, right).to(torch.float64).round().to(torch.int32).numpy().astype("<i4")
+    return hashlib.sha256(product.tobytes()).hexdigest()[:16]
+
+
+def _integers(quadratic: int, linear: int, modulus: int) -> torch.Tensor:
+    index = np.arange(EXACT_SIZE * EXACT_SIZE, dtype=np.int64)
+    values = (quadratic * index * index + linear * index + 13) % modulus - modulus // 2
+    return torch.from_numpy(values.reshape(EXACT_SIZE, EXACT_SIZE).astype(np.float32))
+
+
+def _training_rate(shape: dict[str, int], seconds: float) -> float:
+    """Training FLOP/s of a shape: the best half of the steps, so that one hiccup does not shrink the plan."""
+    model = ModelConfig(
+        vocab_size=shape["vocab_size"],
+        context=shape["context"],
+        layers=shape["layers"],
+        width=shape["width"],
+        head_size=shape["head_size"],
+        kv_heads=shape["width"] // shape["head_size"],
+    )
+    stamps: list[float] = []
+    deadline = time.monotonic() + seconds
+    tokens = np.random.default_rng(0).integers(
+        0, shape["vocab_size"], (shape["batch_size"], shape["context"] + 1), dtype=np.int64
+    )
+    steps = 4
+    while not stamps or (time.monotonic() < deadline and len(stamps) < 400):
+        optimizer = OptimizerConfig(lr=1e-3, batch_size=shape["batch_size"], steps=steps)
+        train(
+            model,
+            optimizer,
+            lambda _: tokens,
+            seed=0,
+            threads=shape["threads"],
+            on_step=lambda record: stamps.append(record.seconds),
+        )
+        steps *= 2
+    gaps = [after - before for before, after in itertools.pairwise(stamps) if after > before]
+    best_half = sorted(gaps)[: max(1, len(gaps) // 2)]
+    step_s = sum(best_half) / len(best_half)
+    return training_flops(model, shape["batch_size"] * shape["context"]) / step_s

@@ -1,0 +1,109 @@
+"""Journals: cut at any byte they lose nothing acknowledged; damage is named; a full disk leaves them as they were."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wholestack.errors import RecordError, RunDirectoryError
+from wholestack.journal import JournalWriter, read_journal, write_atomic
+from wholestack.record import Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line(Record):
+    SCHEMA: ClassVar[str] = "line/1"
+
+    number: int
+    text: str = ""
+
+
+def write(path: Path, lines: list[Line]) -> None:
+    with JournalWriter(path, Line) as writer:
+        for line in lines:
+            writer.append(line)
+
+
+@given(texts=st.lists(st.text(), min_size=1, max_size=5), data=st.data())
+def test_cut_at_any_byte_it_keeps_every_whole_line_and_goes_on(tmp_path_factory, texts: list[str], data) -> None:
+    path = tmp_path_factory.mktemp("journal") / "j.jsonl"
+    lines = [Line(number=index, text=text) for index, text in enumerate(texts)]
+    write(path, lines)
+    whole = path.read_bytes()
+    cut = data.draw(st.integers(0, len(whole)))
+    path.write_bytes(whole[:cut])
+    kept = lines[: whole[:cut].count(b"\n")]
+    assert read_journal(path, Line) == kept
+    write(path, [Line(number=99)])
+    assert read_journal(path, Line) == [*kept, Line(number=99)]
+
+
+def test_a_damaged_line_in_the_middle_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    write(path, [Line(number=index) for index in range(3)])
+    path.write_bytes(path.read_bytes().replace(b'"number":1', b'"nmuber":1'))
+    with pytest.raises(RecordError, match=r"j\.jsonl:2"):
+        read_journal(path, Line)
+
+
+def test_a_missing_journal_is_empty_and_another_class_is_refused(tmp_path: Path) -> None:
+    assert read_journal(tmp_path / "none.jsonl", Line) == []
+    with JournalWriter(tmp_path / "j.jsonl", Line) as writer, pytest.raises(TypeError, match="Line"):
+        writer.append(Record())  # type: ignore[arg-type]
+
+
+def test_a_long_unfinished_line_is_cut_off(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    write(path, [Line(number=1)])
+    with path.open("ab") as file:
+        file.write(b"x" * 200_000)
+    write(path, [Line(number=2)])
+    assert [line.number for line in read_journal(path, Line)] == [1, 2]
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 64 kB that is ours alone."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root to mount a tmpfs")
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)], check=False)
+    if mounted.returncode:
+        pytest.skip("this machine lets nobody mount a tmpfs")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@pytest.mark.root
+def test_a_full_disk_is_one_clear_error_and_loses_nothing_acknowledged(small_disk: Path) -> None:
+    path = small_disk / "j.jsonl"
+    acknowledged = 0
+    with JournalWriter(path, Line) as writer:
+        with pytest.raises(RunDirectoryError, match="free space"):
+            while acknowledged < 1000:
+                writer.append(Line(number=acknowledged, text="x" * 1000))
+                acknowledged += 1
+        assert 0 < acknowledged < 64
+        assert [line.number for line in read_journal(path, Line)] == list(range(acknowledged))
+    with pytest.raises(RunDirectoryError, match="free space"):
+        write_atomic(small_disk / "other.json", b"y" * 60_000)
+    assert sorted(each.name for each in small_disk.iterdir()) == ["j.jsonl"]
+
+
+def test_write_atomic_replaces_and_leaves_nothing_beside(tmp_path: Path) -> None:
+    write_atomic(tmp_path / "a.json", b"one")
+    write_atomic(tmp_path / "a.json", b"two")
+    assert (tmp_path / "a.json").read_bytes() == b"two"
+    assert [each.name for each in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_a_folder_that_does_not_exist_is_an_error_with_the_path(tmp_path: Path) -> None:
+    with pytest.raises(RunDirectoryError, match="nowhere"):
+        JournalWriter(tmp_path / "nowhere" / "j.jsonl", Line)
