@@ -9,6 +9,7 @@ finished SVG as ``var(--name)``. Text stays text, never mathematics, and comes i
 import io
 import itertools
 import re
+import warnings
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from typing import Any
@@ -68,7 +69,9 @@ def picture(
         height: Height in CSS pixels at full size.
         small: Whether it may shrink with a narrow screen instead of scrolling.
     """
-    with rc_context(_SETTINGS):
+    with rc_context(_SETTINGS), warnings.catch_warnings():
+        # The font here only measures; the browser has its own for letters that this one lacks.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure = Figure(figsize=(width / 72, height / 72), dpi=72)
         FigureCanvasSVG(figure)
         axes = figure.add_subplot()
@@ -85,14 +88,16 @@ def text(value: str, limit: int = 60) -> str:
     return printable(value, limit=limit)
 
 
-def log_axis(axes: Axes, which: str) -> None:
-    """Make an axis logarithmic with ticks written as ``1e11``, or 1, 2 and 5 times that on a short range."""
+def log_axis(axes: Axes, which: str, *, minor: bool = True) -> None:
+    """Make an axis logarithmic with ticks written as ``1e11``; ``minor`` says whether there are small ticks between."""
     getattr(axes, f"set_{which}scale")("log")
     axis = getattr(axes, f"{which}axis")
     low, high = sorted(axis.get_data_interval())
     axis.set_major_locator(LogLocator(subs=_steps(high / low if low > 0 else 1e9), numticks=8))
     axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
     axis.set_minor_formatter(NullFormatter())
+    if not minor:
+        axis.set_minor_locator(NullLocator())
 
 
 def _steps(ratio: float) -> tuple[float, ...]:
@@ -107,7 +112,7 @@ def logit_axis(axes: Axes, which: str) -> None:
     getattr(axes, f"set_{which}scale")("logit")
     axis = getattr(axes, f"{which}axis")
     axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
-    axis.set_minor_formatter(NullFormatter())
+    axis.set_minor_locator(NullLocator())
 
 
 def whole_ticks(axes: Axes, which: str) -> None:

@@ -179,7 +179,7 @@ def read_curves(folder: Path, names: Iterable[str]) -> Curves:
     measured: dict[str, tuple[CurvePoint, ...]] = {}
     predicted: dict[str, tuple[CurvePoint, ...]] = {}
     for name in names:
-        if Path(name).name != name:
+        if name in {"", ".", ".."} or "/" in name or "\0" in name:
             damage.append(f"{name}: not the name of a trial")
             continue
         for file, into in ((CURVE, measured), (PREDICTED_CURVE, predicted)):

@@ -1,5 +1,7 @@
 """Sections on the Pareto front and on the law of every setting."""
 
+from collections.abc import Sequence
+
 from wholestack.experiments.records import ForecastPoint, Laws, SettingLaw, TrialRecord
 from wholestack.report import plots
 from wholestack.report.evidence import Evidence
@@ -28,8 +30,10 @@ def pareto(evidence: Evidence) -> Markup:
 def settings(evidence: Evidence) -> Markup:
     """How every setting moves with cost."""
     laws = evidence.laws
-    if laws is None or not laws.settings:
+    if laws is None:
         return not_reached("No laws of settings have been fitted yet.")
+    if not laws.settings:
+        return not_reached("The points cannot support laws of settings; see the front above.")
     rung_cost, target_cost = _chosen_costs(evidence)
     panels = [
         plots.setting_law(law, number, rung_cost=rung_cost, target_cost=target_cost)
@@ -81,12 +85,21 @@ def _front(evidence: Evidence) -> plots.Front:
 
 
 def _on_front(evidence: Evidence) -> list[TrialRecord]:
-    """Trials on the front as the laws name them; the rung, where it is one of them, is drawn as itself."""
-    names = set(evidence.laws.pareto) if evidence.laws else set()
-    return sorted(
-        (trial for trial in evidence.completed("random", "search") if trial.name in names),
-        key=lambda trial: trial.cost_flops,
-    )
+    """Trials on the front as the laws name them, before there are laws those that no cheaper trial beats."""
+    ordered = sorted(evidence.completed("random", "search"), key=lambda trial: trial.cost_flops)
+    if evidence.laws is not None:
+        names = set(evidence.laws.pareto)
+        return [trial for trial in ordered if trial.name in names]
+    return unbeaten(ordered, evidence.metric)
+
+
+def unbeaten(cheapest_first: Sequence[TrialRecord], metric: str) -> list[TrialRecord]:
+    """Trials with a lower metric than every cheaper one."""
+    front: list[TrialRecord] = []
+    for trial in cheapest_first:
+        if not front or trial.metrics[metric] < front[-1].metrics[metric]:
+            front.append(trial)
+    return front
 
 
 def _point(trial: TrialRecord, metric: str) -> tuple[float, float]:

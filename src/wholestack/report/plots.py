@@ -128,9 +128,7 @@ def front(shown: Front) -> Markup:
         ceiling = _ceiling(shown)
         _scatter(axes, shown.trials, "o", "trial", "trial", ceiling=ceiling, size=4.5)
         _scatter(axes, shown.random, "^", "random", "random search", ceiling=ceiling, size=5.5)
-        axes.plot(
-            *_columns(shown.front), "o", color=paint("ink"), markersize=5, zorder=4, label=f"front ({len(shown.front)})"
-        )
+        _scatter(axes, shown.front, "o", "ink", "front", ceiling=None, size=5)
         for run in shown.runs:
             _run(axes, run)
         if shown.scaled is not None:
@@ -164,9 +162,9 @@ def setting_law(law: SettingLaw, number: int, *, rung_cost: float | None, target
             if cost is not None and isinstance(value, int | float) and _fits(value, scale):
                 axes.plot(cost, value, marker, color=paint("predicted"), mec=paint("surface"), zorder=5)
                 axes.lines[-1].set_markersize(12 if marker == "*" else 8)
-        log_axis(axes, "x")
+        log_axis(axes, "x", minor=False)
         if scale == "log":
-            log_axis(axes, "y")
+            log_axis(axes, "y", minor=False)
         elif scale == "logit":
             logit_axis(axes, "y")
         elif all(float(value).is_integer() for _, value in points):

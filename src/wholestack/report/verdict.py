@@ -31,7 +31,12 @@ class Verdict:
 def judge(evidence: Evidence) -> Verdict:
     """Put the run into one sentence."""
     tone, sentence = _outcome(evidence)
-    further = [*_claims(evidence.claims), *_findings(evidence), *_damage(evidence), *_decision(evidence)]
+    further = [
+        *_claims(evidence.claims, finished=evidence.outcome is not None),
+        *_findings(evidence),
+        *_damage(evidence),
+        *_decision(evidence),
+    ]
     if tone == "ok":
         tone = _lowered(evidence)
     return Verdict(tone=tone, sentence=sentence, further=tuple(further))
@@ -143,7 +148,7 @@ def _decision(evidence: Evidence) -> list[str]:
     return [f"After the rung it was {'go' if outcome.go else 'no-go'}{reason}"]
 
 
-def _claims(views: tuple[ClaimView, ...]) -> list[str]:
+def _claims(views: tuple[ClaimView, ...], *, finished: bool) -> list[str]:
     lines = []
     for status in ("broken", "unknown", "expired", "open"):
         names = [printable(view.claim.name, limit=60) for view in views if view.status == status]
@@ -152,7 +157,7 @@ def _claims(views: tuple[ClaimView, ...]) -> list[str]:
             lines.append(f"{plural(len(names), 'claim')} {status}: {listed}.")
     held = sum(view.status == "held" for view in views)
     if views and held == len(views):
-        lines.append(f"All {plural(held, 'claim')} held.")
+        lines.append(f"All {plural(held, 'claim')} {'' if finished else 'sealed so far '}held.")
     return lines
 
 

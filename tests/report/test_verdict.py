@@ -1,0 +1,85 @@
+"""The verdict is good only when everything is; every other case says what is missing in one sentence."""
+
+from dataclasses import replace
+
+import pytest
+
+from wholestack.report.verdict import judge, rung, target, which_way
+
+
+def _without_warnings(evidence):
+    return replace(evidence, findings=tuple(each for each in evidence.findings if each.status == "ok"))
+
+
+def test_inside_with_every_claim_held_and_no_warning_is_ok(drawn):
+    verdict = judge(_without_warnings(drawn("inside").evidence))
+    assert verdict.tone == "ok"
+    assert verdict.sentence.startswith(
+        "The large run landed inside its predicted interval: answer_bpb was predicted at"
+    )
+    assert "All 6 claims held." in verdict.further
+
+
+def test_a_warning_a_broken_an_open_an_unread_thing_each_take_ok_away(drawn):
+    good = _without_warnings(drawn("inside").evidence)
+    first, *others = good.claims
+    cases = {
+        "warn": drawn("inside").evidence,
+        "fail": replace(good, claims=(replace(first, status="broken"), *others)),
+        "unknown": replace(good, claims=(replace(first, status="open"), *others)),
+    }
+    for tone, evidence in cases.items():
+        assert judge(evidence).tone == tone
+    for status in ("unknown", "expired"):
+        assert judge(replace(good, claims=(replace(first, status=status), *others))).tone == "unknown"
+    assert judge(replace(good, claims=())).tone == "unknown"
+    assert judge(replace(good, unreadable=("trials.jsonl:3: not JSON",))).tone == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("stage", "tone", "words"),
+    [
+        ("preflight", "open", "no result yet: it is in the phase “preflight”, 0 trials completed"),
+        ("interrupted", "open", "no result yet: it is in the phase “search”"),
+        ("refused", "unknown", "No prediction was made: 5 Pareto points"),
+        ("stopped", "warn", "Stopped after the rung: the rung came out 9.0 % worse"),
+        ("outside", "fail", "The large run missed its prediction"),
+    ],
+)
+def test_each_other_end_has_its_sentence(drawn, stage, tone, words):
+    verdict = judge(drawn(stage).evidence)
+    assert verdict.tone == tone
+    assert words in verdict.sentence
+
+
+def test_a_large_run_that_failed_is_a_failure_with_its_reason(drawn):
+    evidence = drawn("inside").evidence
+    large = replace(evidence.last("large"), outcome="diverged", metrics={}, detail="loss is not finite at step 9")
+    outcome = replace(evidence.outcome, actual=None, inside=None, relative_error=None)
+    trials = (*(each for each in evidence.trials if each.role != "large"), large)
+    verdict = judge(replace(evidence, outcome=outcome, trials=trials))
+    assert verdict.tone == "fail"
+    assert "The large run failed (diverged: loss is not finite at step 9)" in verdict.sentence
+
+
+def test_broken_and_undecided_claims_are_named(drawn):
+    further = " ".join(judge(drawn("outside").evidence).further)
+    assert "2 claims broken: large.metric, large.step." in further
+    assert "1 claim unknown: evaluation.items." in further
+    assert "1 claim expired: machine.clock." in further
+    assert "2 fail, 1 unknown, 1 warn" in further
+
+
+def test_better_and_worse_are_said_of_losses_only():
+    assert which_way("answer_bpb", 0.1) == "worse"
+    assert which_way("choice_nll", -0.1) == "better"
+    assert which_way("accuracy", 0.1) == "above"
+
+
+def test_the_prediction_is_the_outcome_s_and_before_it_that_of_the_laws(drawn):
+    evidence = drawn("inside").evidence
+    moved = replace(evidence, outcome=replace(evidence.outcome, predicted=2.0, interval=(1.9, 2.1)))
+    assert (target(moved).value, target(moved).low, target(moved).high) == (2.0, 1.9, 2.1)
+    assert target(replace(evidence, outcome=None)) == evidence.laws_rung.target
+    assert rung(replace(evidence, outcome=None)) == evidence.laws_search.rung
+    assert target(drawn("refused").evidence) is None
