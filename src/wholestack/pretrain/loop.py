@@ -16,13 +16,13 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from wholestack.errors import InputError, RunDirectoryError
 from wholestack.pretrain.checkpoint import Checkpoint, latest_checkpoint, save_checkpoint, weights_hash
 from wholestack.pretrain.config import ModelConfig, OptimizerConfig, Precision
 from wholestack.pretrain.flops import training_flops
+from wholestack.pretrain.kernels import mean_cross_entropy
 from wholestack.pretrain.model import Transformer
 from wholestack.pretrain.optimizer import FlatAdamW
 from wholestack.pretrain.schedule import lr_fraction
@@ -172,8 +172,8 @@ class _Run:
         self.optimizer.zero_gradients()
         with torch.autocast(torch.device(self._device).type, dtype=torch.bfloat16, enabled=self._autocast):
             logits = self._predict(tokens[:, :-1])
-        loss = F.cross_entropy(logits.flatten(0, 1).to(self.model.embedding.dtype), tokens[:, 1:].flatten())
-        loss.backward()
+        loss = mean_cross_entropy(logits.flatten(0, 1).to(self.model.embedding.dtype), tokens[:, 1:].flatten())
+        torch.autograd.backward(loss)
         norm = self.optimizer.step(step)
         self.losses_nats.append(float(loss.detach()))
         self.gradient_norms.append(float(norm))
@@ -295,6 +295,8 @@ def _as_tokens(
     expected = (optimizer.batch_size, model.context + 1)
     if batch.shape != expected:
         raise InputError(f"batch of step {step} has shape {batch.shape}, expected {expected}")
+    if not np.issubdtype(batch.dtype, np.integer):
+        raise InputError(f"batch of step {step} holds {batch.dtype}, tokens are integers")
     low, high = int(batch.min()), int(batch.max())
     if low < 0 or high >= model.vocab_size:
         raise InputError(f"batch of step {step} holds tokens {low} to {high}, the vocabulary has {model.vocab_size}")
