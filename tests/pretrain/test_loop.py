@@ -168,6 +168,12 @@ def test_a_wrong_batch_is_refused_with_its_step(model_config, optimizer_config, 
         run(model_config, optimizer_config, lambda step: batch)
 
 
+@pytest.mark.parametrize("option", ["threads", "checkpoint_every_steps"])
+def test_a_count_below_one_is_refused(model_config, optimizer_config, batches, option):
+    with pytest.raises(InputError, match=f"{option} is 0"):
+        run(model_config, optimizer_config, batches, **{option: 0})
+
+
 def test_torch_is_left_as_it_was_found(model_config, optimizer_config, batches):
     torch.set_num_threads(2)
     state = torch.get_rng_state()

@@ -112,9 +112,12 @@ def train(
         spoilt weights.
 
     Raises:
-        InputError: a batch has another shape or holds tokens outside the vocabulary.
+        InputError: a batch has another shape or holds tokens outside the vocabulary; threads or an interval below 1.
         RunDirectoryError: the folder belongs to a run with other settings, or cannot be written.
     """
+    for name, value in (("threads", threads), ("checkpoint_every_steps", checkpoint_every_steps)):
+        if value is not None and value < 1:
+            raise InputError(f"{name} is {value}, must be at least 1")
     precision = precision or ("float32" if device == "cpu" else "bfloat16")
     with _torch_settings(threads):
         run = _Run(model_config, optimizer_config, seed=seed, device=device, precision=precision, clock=clock)
@@ -209,6 +212,7 @@ class _Run:
     def outcome(self) -> TrainOutcome:
         """The model, and the run summed up."""
         tokens = self._tokens()
+        self.model.zero_grad(set_to_none=True)
         return TrainOutcome(
             model=self.model.eval(),
             summary=TrainSummary(
