@@ -44,7 +44,7 @@ class ParameterCount(Record):
 
 def parameter_count(config: ModelConfig) -> ParameterCount:
     """Count the parameters of a model without building it."""
-    gains_of_heads = 2 * config.head_size if config.qk_norm else 0
+    gains_of_heads = config.head_size if config.qk_norm else 0
     return ParameterCount(
         embedding=config.vocab_size * config.width * (1 if config.tied_embeddings else 2),
         matrices=config.layers * _block_matrix_size(config),

@@ -16,13 +16,13 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from wholestack.errors import InputError, RunDirectoryError
 from wholestack.pretrain.checkpoint import Checkpoint, latest_checkpoint, save_checkpoint, weights_hash
 from wholestack.pretrain.config import ModelConfig, OptimizerConfig, Precision
 from wholestack.pretrain.flops import training_flops
+from wholestack.pretrain.kernels import mean_cross_entropy
 from wholestack.pretrain.model import Transformer
 from wholestack.pretrain.optimizer import FlatAdamW
 from wholestack.pretrain.schedule import lr_fraction
@@ -112,9 +112,12 @@ def train(
         spoilt weights.
 
     Raises:
-        InputError: a batch has another shape or holds tokens outside the vocabulary.
+        InputError: a batch has another shape or holds tokens outside the vocabulary; threads or an interval below 1.
         RunDirectoryError: the folder belongs to a run with other settings, or cannot be written.
     """
+    for name, value in (("threads", threads), ("checkpoint_every_steps", checkpoint_every_steps)):
+        if value is not None and value < 1:
+            raise InputError(f"{name} is {value}, must be at least 1")
     precision = precision or ("float32" if device == "cpu" else "bfloat16")
     with _torch_settings(threads):
         run = _Run(model_config, optimizer_config, seed=seed, device=device, precision=precision, clock=clock)
@@ -172,8 +175,8 @@ class _Run:
         self.optimizer.zero_gradients()
         with torch.autocast(torch.device(self._device).type, dtype=torch.bfloat16, enabled=self._autocast):
             logits = self._predict(tokens[:, :-1])
-        loss = F.cross_entropy(logits.flatten(0, 1).to(self.model.embedding.dtype), tokens[:, 1:].flatten())
-        loss.backward()
+        loss = mean_cross_entropy(logits.flatten(0, 1).to(self.model.embedding.dtype), tokens[:, 1:].flatten())
+        torch.autograd.backward(loss)
         norm = self.optimizer.step(step)
         self.losses_nats.append(float(loss.detach()))
         self.gradient_norms.append(float(norm))
@@ -209,6 +212,7 @@ class _Run:
     def outcome(self) -> TrainOutcome:
         """The model, and the run summed up."""
         tokens = self._tokens()
+        self.model.zero_grad(set_to_none=True)
         return TrainOutcome(
             model=self.model.eval(),
             summary=TrainSummary(
@@ -295,6 +299,8 @@ def _as_tokens(
     expected = (optimizer.batch_size, model.context + 1)
     if batch.shape != expected:
         raise InputError(f"batch of step {step} has shape {batch.shape}, expected {expected}")
+    if not np.issubdtype(batch.dtype, np.integer):
+        raise InputError(f"batch of step {step} holds {batch.dtype}, tokens are integers")
     low, high = int(batch.min()), int(batch.max())
     if low < 0 or high >= model.vocab_size:
         raise InputError(f"batch of step {step} holds tokens {low} to {high}, the vocabulary has {model.vocab_size}")

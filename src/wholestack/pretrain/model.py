@@ -6,10 +6,13 @@ attention (Ainslie et al. 2023), rotary positions (Su et al. 2021), optionally a
 al. 2023). No biases, no dropout. Products that share an input are one matrix (query, key and value; gate and up):
 at small widths a step is bound by the number of kernels.
 
-Initial weights: normal with deviation 1/sqrt(fan-in), so that activations keep their size at every width; what is
-written to the residual stream is divided by sqrt(2 L), so that the stream's variance does not grow with depth. The
-head starts at zero: the first prediction is the uniform one at every size.
+Initial weights are normal. Matrices have deviation 1/sqrt(fan-in), so that activations keep their size at every width;
+what writes to the residual stream is multiplied by RESIDUAL_GAIN / sqrt(2 L), so that the stream does not grow with
+depth and starts as the embedding itself; the head starts at HEAD_GAIN / sqrt(W), near the uniform prediction. The
+three gains are measured: docs/decisions/0003-laptop-regime.md.
 """
+
+import math
 
 import torch
 import torch.nn.functional as F
@@ -17,6 +20,12 @@ from torch import Tensor, nn
 
 from wholestack.errors import InputError
 from wholestack.pretrain.config import ModelConfig
+from wholestack.pretrain.kernels import rms_norm
+
+EMBEDDING_DEVIATION = 2.0
+"""Of the stream where it starts. Large against what the blocks add: pairs of tokens are learnt at once."""
+RESIDUAL_GAIN = 0.3
+HEAD_GAIN = 0.3
 
 
 class Transformer(nn.Module):
@@ -39,10 +48,9 @@ class Transformer(nn.Module):
         super().__init__()
         self.config = config
         generator = generator or torch.Generator().manual_seed(0)
-        self.embedding = nn.Parameter(_normal(config.vocab_size, config.width, 1.0, generator))
+        self.embedding, self.head = _embeddings(config, generator)
         self.blocks = nn.ModuleList(Block(config, generator) for _ in range(config.layers))
         self.norm = nn.Parameter(torch.ones(config.width))
-        self.head = None if config.tied_embeddings else nn.Parameter(torch.zeros(config.vocab_size, config.width))
         self.to(dtype)
         self.register_buffer("rotations", _rotations(config).to(dtype), persistent=False)
 
@@ -66,13 +74,12 @@ class Transformer(nn.Module):
         if mask is not None and mask.dim() == 3:
             mask = mask[:, None]
         stream = F.embedding(tokens, self.embedding)
+        if self.head is None:
+            stream = stream * (EMBEDDING_DEVIATION / _head_deviation(self.config))
         for block in self.blocks:
             stream = block(stream, rotations, mask)
-        stream = F.rms_norm(stream, self.norm.shape, self.norm, self.config.norm_epsilon)
-        if self.head is not None:
-            return F.linear(stream, self.head)
-        # A tied matrix has entries of size one; without this the first logits would grow with sqrt(width).
-        return F.linear(stream * self.config.width**-1.0, self.embedding)
+        stream = rms_norm(stream, self.norm, self.config.norm_epsilon)
+        return F.linear(stream, self.embedding if self.head is None else self.head)
 
     def _rotations_at(self, tokens: Tensor, positions: Tensor | None) -> Tensor:
         table = self.get_buffer("rotations")
@@ -92,7 +99,7 @@ class Block(nn.Module):
     def __init__(self, config: ModelConfig, generator: torch.Generator) -> None:
         super().__init__()
         width, hidden = config.width, config.mlp_width
-        residual_gain = (2 * config.layers) ** -0.5
+        residual_gain = RESIDUAL_GAIN * (2 * config.layers) ** -0.5
         self.config = config
         self.attention_norm = nn.Parameter(torch.ones(width))
         self.mlp_norm = nn.Parameter(torch.ones(width))
@@ -100,26 +107,23 @@ class Block(nn.Module):
         self.attention_out = nn.Parameter(_normal(width, width, residual_gain * width**-0.5, generator))
         self.gate_up = nn.Parameter(_normal(2 * hidden, width, width**-0.5, generator))
         self.down = nn.Parameter(_normal(width, hidden, residual_gain * hidden**-0.5, generator))
-        self.query_gain = nn.Parameter(torch.ones(config.head_size)) if config.qk_norm else None
-        self.key_gain = nn.Parameter(torch.ones(config.head_size)) if config.qk_norm else None
+        self.query_key_gain = nn.Parameter(torch.ones(config.head_size)) if config.qk_norm else None
 
     def forward(self, stream: Tensor, rotations: Tensor, mask: Tensor | None) -> Tensor:
         """``[B, T, W]`` to ``[B, T, W]``."""
         epsilon = self.config.norm_epsilon
-        stream = stream + self._attend(
-            F.rms_norm(stream, self.attention_norm.shape, self.attention_norm, epsilon), rotations, mask
-        )
-        gate, up = F.linear(F.rms_norm(stream, self.mlp_norm.shape, self.mlp_norm, epsilon), self.gate_up).chunk(2, -1)
+        stream = stream + self._attend(rms_norm(stream, self.attention_norm, epsilon), rotations, mask)
+        gate, up = F.linear(rms_norm(stream, self.mlp_norm, epsilon), self.gate_up).chunk(2, -1)
         return stream + F.linear(F.silu(gate) * up, self.down)
 
     def _attend(self, stream: Tensor, rotations: Tensor, mask: Tensor | None) -> Tensor:
         config = self.config
-        heads = F.linear(stream, self.query_key_value).unflatten(-1, (-1, config.head_size))  # [B, T, H + 2K, D]
-        query, key, value = heads.split((config.heads, config.kv_heads, config.kv_heads), dim=-2)
-        if self.query_gain is not None and self.key_gain is not None:
-            query = F.rms_norm(query, self.query_gain.shape, self.query_gain, config.norm_epsilon)
-            key = F.rms_norm(key, self.key_gain.shape, self.key_gain, config.norm_epsilon)
-        query, key = rotate(query, rotations), rotate(key, rotations)
+        turned = config.heads + config.kv_heads
+        heads = F.linear(stream, self.query_key_value).view(*stream.shape[:2], -1, config.head_size)
+        query_key, value = torch.split(heads, [turned, config.kv_heads], dim=-2)  # [B, T, H + K, D], [B, T, K, D]
+        if self.query_key_gain is not None:
+            query_key = rms_norm(query_key, self.query_key_gain, config.norm_epsilon)
+        query, key = torch.split(rotate(query_key, rotations), [config.heads, config.kv_heads], dim=-2)
         mixed = F.scaled_dot_product_attention(
             query.transpose(1, 2),
             key.transpose(1, 2),
@@ -138,7 +142,7 @@ def rotate(heads: Tensor, rotations: Tensor) -> Tensor:
         heads: ``[B, T, heads, D]``.
         rotations: Cosines and sines, ``[..., T, 1, D]`` as pairs.
     """
-    pairs, turns = heads.unflatten(-1, (-1, 2)), rotations.unflatten(-1, (-1, 2))
+    pairs, turns = heads.reshape(*heads.shape[:-1], -1, 2), rotations.view(*rotations.shape[:-1], -1, 2)
     if heads.dtype in (torch.float32, torch.float64) and not torch.compiler.is_compiling():
         return torch.view_as_real(torch.view_as_complex(pairs) * torch.view_as_complex(turns)).flatten(-2)
     # torch has no complex bfloat16, and its compiler no complex arithmetic: the same product written out.
@@ -154,6 +158,19 @@ def _rotations(config: ModelConfig) -> Tensor:
         -2 * pair / config.head_size
     )
     return torch.stack((angles.cos(), angles.sin()), dim=-1).flatten(-2)
+
+
+def _embeddings(config: ModelConfig, generator: torch.Generator) -> tuple[nn.Parameter, nn.Parameter | None]:
+    """Embedding and head. A tied matrix is drawn as a head, and scaled where it is used as an embedding."""
+    shape, head_deviation = (config.vocab_size, config.width), _head_deviation(config)
+    if config.tied_embeddings:
+        return nn.Parameter(_normal(*shape, head_deviation, generator)), None
+    embedding = nn.Parameter(_normal(*shape, EMBEDDING_DEVIATION, generator))
+    return embedding, nn.Parameter(_normal(*shape, head_deviation, generator))
+
+
+def _head_deviation(config: ModelConfig) -> float:
+    return HEAD_GAIN / math.sqrt(config.width)
 
 
 def _normal(rows: int, columns: int, deviation: float, generator: torch.Generator) -> Tensor:

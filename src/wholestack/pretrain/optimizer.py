@@ -6,7 +6,8 @@ Groups, their learning rate and decay:
 group      holds                              decay        learning rate
 ========== ================================== ============ =======================================================
 matrix     matrices of the blocks, the head   weight_decay lr * reference_width / width
-embedding  the embedding (tied or not)        none         lr * embedding_lr_ratio
+embedding  the embedding                      none         lr * embedding_lr_ratio
+tied       an embedding that is also the head none         lr * reference_width / width
 gain       gains of the norms                 none         lr * embedding_lr_ratio
 ========== ================================== ============ =======================================================
 
@@ -67,7 +68,7 @@ class FlatAdamW:
         self._config = config
         members = _members(model)
         sizes = {name: sum(p.numel() for p in parameters) for name, parameters in members.items()}
-        like = model.embedding
+        like, width_scale = model.embedding, config.reference_width / model.config.width
         self._gradients = torch.zeros(sum(sizes.values()), dtype=like.dtype, device=like.device)
         self._groups: dict[str, _Group] = {}
         offset = 0
@@ -81,7 +82,7 @@ class FlatAdamW:
                 first=torch.zeros_like(weights),
                 second=torch.zeros_like(weights),
                 steps=torch.zeros((), dtype=torch.float32, device=like.device),
-                lr_scale=config.reference_width / model.config.width if name == "matrix" else config.embedding_lr_ratio,
+                lr_scale=width_scale if name in ("matrix", "tied") else config.embedding_lr_ratio,
                 weight_decay=config.weight_decay if name == "matrix" else 0.0,
             )
 
@@ -99,7 +100,7 @@ class FlatAdamW:
         Returns:
             Scalar: the gradient norm before clipping. If it is not finite nothing is changed.
         """
-        norm = torch.linalg.vector_norm(self._gradients)
+        norm: Tensor = torch.linalg.vector_norm(self._gradients)
         if not torch.isfinite(norm):
             return norm
         shrink = (norm / self._config.clip_norm).clamp(min=1.0).float()  # gradients are divided by it
@@ -146,9 +147,10 @@ class FlatAdamW:
 
 def _members(model: Transformer) -> dict[str, list[nn.Parameter]]:
     """Parameters by group, in the model's order."""
-    members: dict[str, list[nn.Parameter]] = {"matrix": [], "embedding": [], "gain": []}
+    embedding = "tied" if model.head is None else "embedding"
+    members: dict[str, list[nn.Parameter]] = {"matrix": [], embedding: [], "gain": []}
     for parameter in model.parameters():
-        kind = "embedding" if parameter is model.embedding else "gain" if parameter.dim() == 1 else "matrix"
+        kind = embedding if parameter is model.embedding else "gain" if parameter.dim() == 1 else "matrix"
         members[kind].append(parameter)
     return members
 

@@ -1,7 +1,7 @@
 """Was a run stable? Spikes of the loss, the largest gradient, and whether it diverged.
 
-A spike is a step whose loss exceeds the median of the 32 steps before it by more than 6 robust standard deviations
-(1.4826 times their median absolute deviation) and by more than 0.1 nats. Median and MAD are blind to the spike
+A spike is a step whose loss exceeds the median of the 48 steps before it by more than 6 robust standard deviations
+(1.4826 times their median absolute deviation) and by more than 0.25 nats. Median and MAD are blind to the spike
 itself and to the slow fall of the loss; neighbouring spikes within 8 steps are one event. A run has diverged when a
 loss or gradient norm is not finite, or when the median of its last 16 losses is more than 1 nat above its first
 loss, which for a fresh model is about the log of the vocabulary: that is worse than knowing nothing.
@@ -15,9 +15,9 @@ from typing import ClassVar
 
 from wholestack.record import Record
 
-WINDOW_STEPS = 32
+WINDOW_STEPS = 48
 SPIKE_DEVIATIONS = 6.0
-SPIKE_FLOOR_NATS = 0.1
+SPIKE_FLOOR_NATS = 0.25
 EVENT_STEPS = 8
 DIVERGED_WINDOW_STEPS = 16
 DIVERGED_NATS = 1.0
