@@ -6,8 +6,8 @@ What goes into the interval, each as draws:
    of Rubin 1981) with prior means drawn from the prior, so a prior narrows a forecast only as far as it is believed;
 2. form: draws come from all candidate forms in proportion to how well each, fitted on the cheaper runs, met the
    costlier ones;
-3. asymptote: the forecast with E free and with E fixed are both reported, and draws are spread over their gap (less
-   where validation refutes the fixed one);
+3. asymptote: the forecast with E free and with E fixed are both reported, and draws are spread over their gap (over
+   half of it where validation refutes the fixed one);
 4. noise of the one run that will be trained, with its own uncertainty;
 5. what no form says: a discrepancy that grows with the decades beyond the costliest run and with the validation error.
 """
@@ -45,6 +45,8 @@ VALIDATION_SHARE = 0.5
 """Part of the validation error that is taken for lack of fit, again per decade: scatter that is not noise persists."""
 BLIND_DECADES = 0.3
 """Tokens per parameter within a factor of two: the horizon was not varied."""
+SMALLEST_BELIEF = 0.5
+"""Least part of the gap between the two asymptotes that the interval keeps."""
 FAR_RATIO = 150.0
 """Largest ratio of target to costliest run that the benchmark covers."""
 WIDE_GAP = 0.05
@@ -149,8 +151,11 @@ class Family:
         return _weights(self.fits)
 
     def gap_at(self, target: Table) -> float:
-        """Log gap between free and fixed asymptote, shrunk towards 0 as validation refutes the fixed one."""
-        believed = min(1.0, 2 * float(_weights([self.free, self.fixed])[1]))
+        """Log gap between free and fixed asymptote, shrunk to half as validation refutes the fixed one.
+
+        Not to nothing: on few runs of nearly one size the cheaper half can refute the right asymptote.
+        """
+        believed = min(1.0, max(SMALLEST_BELIEF, 2 * float(_weights([self.free, self.fixed])[1])))
         return abs(self.free.at(target) - self.fixed.at(target)) * believed
 
 
