@@ -155,7 +155,7 @@ def plain_huber(train: Sequence[RunPoint], test: Sequence[RunPoint]) -> Array:
         sides = [pull @ shares[1], pull @ shares[2], pull @ shares[0]]
         return 1e3 * float(rho.sum()), 1e3 * np.array([*sides, -pull @ (shares[1] * n), -pull @ (shares[2] * d)])
 
-    grid = itertools.product((0.0, 5.0, 10.0), (0.0, 5.0, 10.0), (-0.5, 0.5), (0.2, 0.5), (0.2, 0.5))
+    grid = itertools.product((0.0, 5.0, 10.0), (0.0, 5.0, 10.0), (0.5,), (0.3,), (0.3, 0.5))
     fits = [minimize(objective, np.array(start), jac=True, method="L-BFGS-B") for start in grid]
     best = min(fits, key=lambda each: float(each.fun)).x
     goal = [np.log([getattr(p, key) for p in test]) for key in ("params", "tokens")]

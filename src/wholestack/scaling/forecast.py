@@ -6,10 +6,10 @@ What goes into the interval, each as draws:
    of Rubin 1981) with prior means drawn from the prior, so a prior narrows a forecast only as far as it is believed;
 2. form: draws come from all candidate forms in proportion to how well each, fitted on the cheaper runs, met the
    costlier ones;
-3. asymptote: the forecast with E free and with E fixed are both reported, and draws are spread over their gap (less
-   where validation refutes the fixed one);
+3. asymptote: the forecast with E free and with E fixed are both reported, and draws are spread over their gap (over
+   half of it where validation refutes the fixed one);
 4. noise of the one run that will be trained, with its own uncertainty;
-5. what no form says: a discrepancy that grows with the decades beyond the costliest run.
+5. what no form says: a discrepancy that grows with the decades beyond the costliest run and with the validation error.
 """
 
 import math
@@ -41,8 +41,12 @@ MIN_DECADES = 1.0
 REPLICATES = 400
 DISCREPANCY_PER_DECADE = 0.005
 """Standard deviation of log loss that no form explains, per decade beyond the costliest run."""
+VALIDATION_SHARE = 0.5
+"""Part of the validation error that is taken for lack of fit, again per decade: scatter that is not noise persists."""
 BLIND_DECADES = 0.3
 """Tokens per parameter within a factor of two: the horizon was not varied."""
+SMALLEST_BELIEF = 0.5
+"""Least part of the gap between the two asymptotes that the interval keeps."""
 FAR_RATIO = 150.0
 """Largest ratio of target to costliest run that the benchmark covers."""
 WIDE_GAP = 0.05
@@ -147,8 +151,11 @@ class Family:
         return _weights(self.fits)
 
     def gap_at(self, target: Table) -> float:
-        """Log gap between free and fixed asymptote, shrunk towards 0 as validation refutes the fixed one."""
-        believed = min(1.0, 2 * float(_weights([self.free, self.fixed])[1]))
+        """Log gap between free and fixed asymptote, shrunk to half as validation refutes the fixed one.
+
+        Not to nothing: on few runs of nearly one size the cheaper half can refute the right asymptote.
+        """
+        believed = min(1.0, max(SMALLEST_BELIEF, 2 * float(_weights([self.free, self.fixed])[1])))
         return abs(self.free.at(target) - self.fixed.at(target)) * believed
 
 
@@ -289,24 +296,23 @@ def forecast_loss(
 
 
 def _fit_all(forms: Sequence[Form], table: Table, start: ErrorModel, rng: np.random.Generator) -> list[FormFit]:
-    """All forms, with one scale of scatter for all scores: that of the form that leaves the least."""
+    """All forms; each is scored with its own scatter, so a form that explains less of it pays for that."""
     candidates = [fit_form(form, table, start, rng) for form in forms]
-    least = min((each.error for each in candidates), key=lambda each: each.noise)
-    return [_complete(each, table, least, rng) for each in candidates]
+    return [_complete(each, table, rng) for each in candidates]
 
 
 def _complete(
-    candidate: Candidate, table: Table, error: ErrorModel, rng: np.random.Generator, log_asymptote: float | None = None
+    candidate: Candidate, table: Table, rng: np.random.Generator, log_asymptote: float | None = None
 ) -> FormFit:
     theta, noise = replicates(candidate, table, REPLICATES, rng)
-    validation = validate(candidate.form, table, error, rng, log_asymptote=log_asymptote)
+    validation = validate(candidate.form, table, candidate.error, rng, log_asymptote=log_asymptote)
     return FormFit(candidate=candidate, validation=validation, theta=theta, noise=noise)
 
 
 def _family(fits: Sequence[FormFit], power: Form, table: Table, log_fixed: float, rng: np.random.Generator) -> Family:
     free = next(each for each in fits if each.candidate.form == power)
     candidate = fit_form(power, table, free.candidate.error, rng, log_asymptote=log_fixed)
-    fixed = _complete(candidate, table, free.candidate.error, rng, log_fixed)
+    fixed = _complete(candidate, table, rng, log_fixed)
     return Family(fits=tuple(fits), free=free, fixed=fixed)
 
 
@@ -320,7 +326,9 @@ def _draws(law: LossLaw, family: Family, target: Table) -> Array:
     rows = np.arange(REPLICATES)
     level = np.stack([each.draws_at(target) for each in family.fits])[chosen, rows]
     noise = np.stack([each.noise for each in family.fits])[chosen, rows]
-    discrepancy = DISCREPANCY_PER_DECADE * max(0.0, _log_ratio(law, target)) / math.log(10)
+    missed = float(family.weights @ [each.validation.error for each in family.fits])
+    decades = max(0.0, _log_ratio(law, target)) / math.log(10)
+    discrepancy = (DISCREPANCY_PER_DECADE + VALIDATION_SHARE * missed) * decades
     gap = family.gap_at(target) * (law.uniform[:, 1] - 0.5)
     return np.asarray(level + law.excess + gap + noise * law.normal[:, 0] + discrepancy * law.normal[:, 1])
 

@@ -114,7 +114,8 @@ class Edge:
     def penalty(self, residuals: Array) -> Penalty:
         """Negative log density of normal plus exponential."""
         rate, noise = 1 / self.excess, self.noise
-        z = residuals / noise - rate * noise
+        # Clipped where only wild trial steps of a fit come; beyond, the square would overflow.
+        z = np.maximum(residuals / noise - rate * noise, -1e6)
         log_cdf = log_ndtr(z)
         mills = np.exp(-0.5 * z**2 - 0.5 * np.log(2 * np.pi) - log_cdf)
         rho = -(np.log(rate) + 0.5 * (rate * noise) ** 2 - rate * residuals + log_cdf)
