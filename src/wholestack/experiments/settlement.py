@@ -99,8 +99,8 @@ def judge_data(folder: Path, claim: Claim, at: float) -> Finding:
         return _settling(claim, "unknown", [str(error)], at, cause="the data cannot be read", remedy="restore them")
     if bad:
         return _settling(
-            claim, "fail", [line for each in bad for line in each.evidence], at,
-            part=bad[0].part, cause=f"corrupted data: {bad[0].part or bad[0].cause}",
+            claim, "fail", [f"{each.subject}: {line}" for each in bad[:3] for line in each.evidence], at,
+            part=bad[0].subject, cause=f"corrupted data: {', '.join(each.subject for each in bad[:3])}",
             remedy="do not believe runs that read it; make the corpus again and compare hashes", owner="data",
         )  # fmt: skip
     if corpus.manifest.digest != claim.predicted:

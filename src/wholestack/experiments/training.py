@@ -24,6 +24,7 @@ from wholestack.experiments.records import (
 from wholestack.experiments.settings import TrainingPlan, training_plan
 from wholestack.experiments.specs import TrainingResult, TrainingSpec
 from wholestack.journal import read_journal, write_atomic
+from wholestack.launch.failures import is_retryable
 from wholestack.launch.job import Engine, Job, JobState, Limits
 from wholestack.record import from_json, to_json
 from wholestack.runs import RunDirectory
@@ -104,7 +105,7 @@ class TrainingRuns:
             if not state.ended or state.id not in self.running:
                 continue
             running = self.running.pop(state.id)
-            if state.outcome in ("killed", "lost", "cancelled") and running.starts < MAX_STARTS:
+            if is_retryable(state.outcome) and running.starts < MAX_STARTS:
                 self.start(running.suggestion, expected_s=state.wall_s or 60.0, starts=running.starts + 1)
             else:
                 ended.append(self._trial(running, state))
@@ -169,7 +170,7 @@ class TrainingRuns:
 
 def _judge(path: Path, state: JobState) -> tuple[TrialOutcome, str, TrainingResult | None]:
     """Outcome of an ended job; a result file counts only when the worker also ended well."""
-    if state.outcome in ("killed", "lost", "cancelled"):
+    if is_retryable(state.outcome) or state.outcome == "cancelled":
         return "abandoned", f"ended from outside {MAX_STARTS} times: {state.detail}", None
     if state.outcome in ("out_of_memory", "timeout"):
         return state.outcome, state.detail, None
