@@ -68,6 +68,11 @@ def test_edge_is_the_density_of_normal_plus_exponential():
     np.testing.assert_allclose(counts / len(sample) / np.diff(bins), density, rtol=0.05)
 
 
+def test_a_run_absurdly_far_below_the_edge_is_never_likely():
+    rho = Edge(noise=0.01, excess=0.03).penalty(-np.logspace(-1, 15, 60)).rho
+    assert np.all(np.diff(rho) > 0)
+
+
 def test_scales_of_an_edge_are_recovered():
     rng = np.random.default_rng(4)
     residuals = 0.01 * rng.standard_normal(3000) + rng.exponential(0.04, 3000)

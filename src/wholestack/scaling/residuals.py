@@ -114,12 +114,14 @@ class Edge:
     def penalty(self, residuals: Array) -> Penalty:
         """Negative log density of normal plus exponential."""
         rate, noise = 1 / self.excess, self.noise
-        # Clipped where only wild trial steps of a fit come; beyond, the square would overflow.
-        z = np.maximum(residuals / noise - rate * noise, -1e6)
+        # Only wild starts of a fit come below; there the penalty goes on straight, for the square would overflow.
+        kept = np.maximum(residuals, -1e4 * noise)
+        z = kept / noise - rate * noise
         log_cdf = log_ndtr(z)
         mills = np.exp(-0.5 * z**2 - 0.5 * np.log(2 * np.pi) - log_cdf)
-        rho = -(np.log(rate) + 0.5 * (rate * noise) ** 2 - rate * residuals + log_cdf)
-        return Penalty(rho, rate - mills / noise, np.maximum(mills * (z + mills), 1e-6) / noise**2)
+        psi = rate - mills / noise
+        rho = -(np.log(rate) + 0.5 * (rate * noise) ** 2 - rate * kept + log_cdf) + psi * (residuals - kept)
+        return Penalty(rho, psi, np.maximum(mills * (z + mills), 1e-6) / noise**2)
 
     def refit(self, residuals: Array, weight: Array, n_params: int) -> "Edge":
         """Maximum posterior of (noise, excess); weak log-normal priors keep apart what few runs cannot tell apart."""
