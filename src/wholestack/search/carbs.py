@@ -1,14 +1,17 @@
 """CARBS, cost-aware Pareto-region Bayesian search: one pure function from what is known to what to try next.
 
-Each suggestion draws a cost level t between the cheap end of the front and what may be spent on one trial now, and looks
-round the front for the point that most improves on the front at t among those that cost at most t:
+Each suggestion draws a cost level t between the cheap end of the front and what may be spent on one trial now, and
+looks round the front for the point that most improves on the front at t among those that cost at most t:
 
     score = log EI(output; front(t)) + log P(cost < t) + log P(success) + log search prior
 
 Levels fall off as cost^-bias, so that cheap trials, which are nearly free, are many and costly ones few and well
-prepared; the level rises no faster than ``growth`` times the costliest trial yet, and no further than ``share`` of what
-has been spent. This differs from the reference, which asks a point to beat the front at t whatever its own cost above
-t: an improvement under a ceiling is what a user at that budget wants.
+prepared. The highest level is no more than ``growth`` times the costliest trial yet, and beyond that trial no more than
+``share`` of what has been spent; while the top e-fold below it has had less than ``top`` of the money, levels are drawn
+there. A level at which less is to be gained than by paying ``worth`` more is left for a higher one.
+
+This differs from the reference, which asks a point above t to beat the front at its own cost: an improvement under a
+ceiling is what a user at that budget wants.
 
 References:
     Fetterman et al. (2023), Tune As You Scale, arXiv 2306.08055; the reference code imbue-ai/carbs at 8f7fee0.

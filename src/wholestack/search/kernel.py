@@ -148,7 +148,8 @@ def cholesky(matrix: Array) -> Array:
     padded = matrix.copy()
     padded[np.diag_indices(n)] += JITTER * float(np.trace(matrix)) / max(n, 1)
     lower, info = lapack.dpotrf(padded, lower=1, clean=1, overwrite_a=1)
-    if info != 0:
+    # LAPACK passes NaN on without a word; it reaches the last element of the diagonal.
+    if info != 0 or (n and not np.isfinite(np.diag(lower)).all()):
         raise np.linalg.LinAlgError(f"covariance of {n} points is not positive definite (leading minor {info})")
     return np.asarray(lower, np.float64)
 

@@ -1,1 +1,1 @@
-"""For users' tests: conformance suites that every implementation of an extension point passes, and faults to inject."""
+"""For the tests of users: conformance suites for every extension point, and faults to inject."""
