@@ -13,7 +13,7 @@ SMALL = "small, 1 thread"
 LARGE_ALONE = "large, 1 thread"
 LARGE = "large, all threads"
 
-LARGE_SHARE = 0.36
+LARGE_SHARE = 0.3
 """Of the time left after the preflight, planned for the large run."""
 SAFETY = 0.85
 """Rates of probes are seldom met by whole runs: checkpoints, other shapes, a busy machine."""
@@ -29,11 +29,11 @@ BYTES_OF_DATA = 90_000_000
 
 def probe_shapes(recipe: Recipe, *, threads: int) -> dict[str, dict[str, int]]:
     """Shapes of the speed probe: a middling trial on one thread, a large run on all."""
-    base = {"vocab_size": recipe.vocab_size, "context": recipe.context, "head_size": 32}
+    base = {"vocab_size": recipe.vocab_size, "context": recipe.context, "head_size": 16}
     return {
-        SMALL: {**base, "layers": 2, "width": 96, "batch_size": 8, "threads": 1},
-        LARGE_ALONE: {**base, "layers": 4, "width": 192, "batch_size": 16, "threads": 1},
-        LARGE: {**base, "layers": 4, "width": 192, "batch_size": 16, "threads": threads},
+        SMALL: {**base, "layers": 2, "width": 64, "batch_size": 4, "threads": 1},
+        LARGE_ALONE: {**base, "layers": 4, "width": 128, "batch_size": 8, "threads": 1},
+        LARGE: {**base, "layers": 4, "width": 128, "batch_size": 8, "threads": threads},
     }
 
 

@@ -16,7 +16,7 @@ from wholestack.search import Budget, Categorical, Linear, Log, Logit, Space, Su
 from wholestack.search.dimensions import Dimension
 from wholestack.search.models import Memory
 
-RANDOM_RADIUS = 1.0
+RANDOM_RADIUS = 0.6
 """Width of the random baseline round the centre, in search steps; the cost bound does the rest."""
 RANDOM_TRIES = 1000
 

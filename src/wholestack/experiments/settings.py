@@ -73,17 +73,21 @@ def with_cost(recipe: Recipe, params: Params, target_flops: float) -> Params:
 def _model(recipe: Recipe, values: Params) -> ModelConfig:
     width, head_size = int(values["width"]), int(values["head_size"])
     heads = width // head_size
-    shared = recipe.query_heads_per_kv_head
     return ModelConfig(
         vocab_size=recipe.vocab_size,
         context=recipe.context,
         layers=int(values["layers"]),
         width=width,
         head_size=head_size,
-        kv_heads=heads // shared if heads % shared == 0 else heads,
+        kv_heads=_kv_heads(heads, recipe.query_heads_per_kv_head),
         mlp_ratio=recipe.mlp_ratio,
         tied_embeddings=recipe.tied_embeddings,
     )
+
+
+def _kv_heads(heads: int, shared: int) -> int:
+    """The most key and value heads that divide the query heads and are each shared by at least ``shared`` of them."""
+    return max((count for count in range(1, heads + 1) if heads % count == 0 and heads >= count * shared), default=1)
 
 
 def _mixture(recipe: Recipe, values: Params) -> dict[str, float]:
