@@ -3,12 +3,12 @@
 from pathlib import Path
 
 import pytest
-from wholestack.search.models import Memory
 
 from tests.experiments.tiny import tiny_recipe
 from wholestack.experiments.planning import LARGE, LARGE_ALONE, SMALL, make_plan
 from wholestack.experiments.records import SuggestionRecord, TrialRecord
 from wholestack.experiments.scheduling import next_suggestion, search_trial, unfinished
+from wholestack.search.models import Memory
 
 
 def trained(suggestion: SuggestionRecord, loss: float, outcome: str = "ok") -> TrialRecord:

@@ -120,8 +120,6 @@ class Recipe(Record):
     precision: Literal["float32", "bfloat16"] = "float32"
     large_overrides: dict[str, float | int | str] | None = None
     """Settings of the large run to be taken from here instead of from the laws."""
-    train_scaled_baseline: bool = False
-    """Also train the best trial's settings with only size and tokens scaled to the target cost."""
 
     def __post_init__(self) -> None:
         _check_bounds(self)

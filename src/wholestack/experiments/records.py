@@ -294,7 +294,7 @@ class Outcome(Record):
     straight_line: ForecastPoint | None
     """Prediction of the baseline, a straight line through the Pareto set in log-log."""
     scaled: Landing | None
-    """The best small trial's settings with only size and tokens scaled to the target, where that was asked for."""
+    """The best small trial's settings with only size and tokens scaled, where a benchmark trained them as well."""
     target_cost_flops: float
     largest_trial_cost_flops: float
     trials: int

@@ -7,7 +7,8 @@ moment loses nothing acknowledged and doubles nothing.
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from wholestack.data.corpus import Corpus
@@ -74,11 +75,24 @@ def rehearse(
     Raises:
         WholestackError: it could not be carried on; the run directory can be resumed.
     """
+    with opened(run, watch=watch, budget_s=budget_s, clock=clock) as stage:
+        for phase, work in _phases(stage):
+            if not stage.clock.has_ended(phase):
+                stage.clock.began(phase)
+                stage.clock.ended(phase, work())
+    return run.read(OUTCOME, Outcome)
+
+
+@contextmanager
+def opened(
+    run: RunDirectory, *, watch: Watcher = nobody, budget_s: float | None = None, clock: Callable[[], float] = time.time
+) -> Iterator[Stage]:
+    """The stage of a run directory, with an engine whose processes end with the block; left-overs are ended first."""
     token = token_of(run)
     end_leftovers(token)
     with LocalEngine(run.folder("jobs"), preload=PRELOAD, token=token) as engine:
         config = run.manifest.config
-        stage = Stage(
+        yield Stage(
             run=run,
             recipe=recipe_of(run),
             seed=run.manifest.seed,
@@ -87,11 +101,19 @@ def rehearse(
             engine=engine,
             watch=watch,
         )
-        for phase, work in _phases(stage, clock):
-            if not stage.clock.has_ended(phase):
-                stage.clock.began(phase)
-                stage.clock.ended(phase, work())
-    return run.read(OUTCOME, Outcome)
+
+
+def training_runs(stage: Stage) -> TrainingRuns:
+    """What trains models for a stage, once its data and its plan are there."""
+    corpus = Corpus.open(stage.run.path / "data")
+    return TrainingRuns(
+        stage.run,
+        stage.recipe,
+        stage.engine,
+        bytes_per_token=bytes_per_token(corpus),
+        large_threads=stage.plan.large_threads,
+        clock=lambda: stage.clock.now,
+    )
 
 
 def token_of(run: RunReader) -> str:
@@ -99,26 +121,15 @@ def token_of(run: RunReader) -> str:
     return "rehearsal-" + digest(os.fspath(run.path.resolve()), run.manifest.created_at)
 
 
-def _phases(stage: Stage, clock: Callable[[], float]) -> Sequence[tuple[PhaseName, Callable[[], str]]]:
-    def runs() -> TrainingRuns:
-        corpus = Corpus.open(stage.run.path / "data")
-        return TrainingRuns(
-            stage.run,
-            stage.recipe,
-            stage.engine,
-            bytes_per_token=bytes_per_token(corpus),
-            large_threads=stage.plan.large_threads,
-            clock=clock,
-        )
-
+def _phases(stage: Stage) -> Sequence[tuple[PhaseName, Callable[[], str]]]:
     return (
         ("preflight", lambda: preflight.run(stage)),
         ("data", lambda: data.run_data(stage)),
         ("evaluation", lambda: data.run_evaluation(stage)),
-        ("search", lambda: search.run(stage, runs())),
+        ("search", lambda: search.run(stage, training_runs(stage))),
         ("scaling", lambda: search.run_scaling(stage)),
-        ("rung", lambda: long_runs.run_rung(stage, runs())),
-        ("large", lambda: long_runs.run_large(stage, runs())),
+        ("rung", lambda: long_runs.run_rung(stage, training_runs(stage))),
+        ("large", lambda: long_runs.run_large(stage, training_runs(stage))),
         ("landing", lambda: landing.run(stage)),
     )
 

@@ -63,8 +63,6 @@ def run_large(stage: Stage, runs: TrainingRuns) -> str:
     trial, why_not = _train(stage, runs, "large", params, laws.target, lawful=laws.target_params)
     if trial is None:
         return f"not trained: {why_not}"
-    if stage.recipe.train_scaled_baseline and ended_trial(stage.trials, "scaled") is None:
-        _train_unsealed(stage, runs, "scaled", laws.scaled_params)
     return f"{trial.metrics[stage.recipe.metric]:.4f}" if trial.outcome == "ok" else f"{trial.outcome}: {trial.detail}"
 
 
@@ -110,12 +108,20 @@ def _train(
     return _watch(stage, runs, suggestion, forecast), ""
 
 
-def _train_unsealed(stage: Stage, runs: TrainingRuns, role: Role, params: Params) -> None:
-    suggestion = next((each for each in stage.suggestions if each.role == role), None)
+def train_scaled(stage: Stage, runs: TrainingRuns) -> TrialRecord:
+    """Train the baseline that the laws have to beat: the best trial's settings, only size and tokens scaled.
+
+    No part of a rehearsal and of its budget; for benchmarks, in the run directory of one that has ended.
+    """
+    done = ended_trial(stage.trials, "scaled")
+    if done is not None:
+        return done
+    suggestion = next((each for each in stage.suggestions if each.role == "scaled"), None)
     if suggestion is None:
-        suggestion = suggestion_record(stage.recipe, role, 0, params, seed=stage.seed, origin="scaled")
+        params = stage.run.read(LAWS_RUNG, Laws).scaled_params
+        suggestion = suggestion_record(stage.recipe, "scaled", 0, params, seed=stage.seed, origin="scaled")
         stage.run.append(SUGGESTIONS, suggestion)
-    _watch(stage, runs, suggestion, None)
+    return _watch(stage, runs, suggestion, None)
 
 
 def _why_not(stage: Stage, suggestion: SuggestionRecord) -> str:

@@ -104,8 +104,7 @@ def seconds_of_the_rest(stage: Stage) -> float:
     if len(measured) < 3:
         return planned + RESERVE_S
     rate = sorted(measured)[len(measured) // 2] * plan.speed_up
-    baseline = plan.target_cost_flops if stage.recipe.train_scaled_baseline else 0.0
-    cost = plan.rung_cost_flops + plan.target_cost_flops + baseline
+    cost = plan.rung_cost_flops + plan.target_cost_flops
     return max(0.8 * planned, cost / rate) + RESERVE_S
 
 
