@@ -56,8 +56,7 @@ def write_run(folder: Path, stage: str, *, trials: int = 80, hostile: str = "") 
     """
     rng = random.Random(7)
     config = {
-        "recipe": "laptop" + hostile,
-        "metric": "answer_bpb",
+        "recipe": {"schema": "recipe/1", "name": "laptop" + hostile, "metric": "answer_bpb"},
         "budget_s": 480.0,
         "level": 0.9,
         "space": {"lr": {"low": 1e-4, "high": 3e-2, "scale": "log"}, "layers": {"low": 1, "high": 12}},
@@ -157,6 +156,8 @@ def _plan_and_files(run: RunDirectory, hostile: str) -> None:
     plan = Plan(
         budget_s=480.0,
         rate_flops_s=2.0e10,
+        large_threads=2,
+        speed_up=1.7,
         max_trial_cost_flops=2.1e11,
         rung_cost_flops=RUNG,
         target_cost_flops=TARGET,
@@ -187,7 +188,7 @@ def _plan_and_files(run: RunDirectory, hostile: str) -> None:
     (items / "manifest.json").write_text(json.dumps(manifest))
     choice = {"choices": ["a", "b", "c", "d"], "gold": 0}
     (items / "items.jsonl").write_text("".join(json.dumps(choice) + "\n" for _ in range(400)))
-    (run.path / "baselines.json").write_text(json.dumps({"unigram_bpb": 4.873}))
+    run.write(records.BASELINES, records.Baselines(unigram_bpb=4.873))
 
 
 def _params(rng: random.Random, cost: float, hostile: str) -> records.Params:
@@ -325,6 +326,7 @@ def _laws(trials: list[TrialRecord], *, supported: bool, hostile: str) -> Laws:
         settings=tuple(_setting(front, name, grid, hostile) for name in front[0].params) if supported else (),
         rung_params=_params(random.Random(3), RUNG, hostile),
         target_params=_params(random.Random(4), TARGET, hostile),
+        scaled_params=_params(random.Random(5), TARGET, hostile),
         warnings=("tokens per parameter vary by 1.3 only, so the law is nearly blind to the horizon" + hostile,),
     )
 

@@ -1,6 +1,5 @@
 """Search and random search are compared at equal cost, failures included."""
 
-import json
 from dataclasses import replace
 
 from hypothesis import given
@@ -9,7 +8,6 @@ from hypothesis import strategies as st
 from wholestack.report.baselines import baselines, beaten, best_so_far, within
 
 from .reading import read
-from .synthetic_run import END
 from .trials import trial
 
 
@@ -63,16 +61,6 @@ def test_the_other_baselines_stand_in_one_table(drawn):
     assert "only size and tokens scaled 1.752" in words
 
 
-def test_a_unigram_figure_that_is_missing_or_broken_is_not_a_number(drawn, tmp_path):
-    evidence = replace(drawn("inside").evidence, folder=tmp_path, now=END)
-    assert "not computed" in read(baselines(evidence)).words()
-    for damaged in (
-        "{",
-        json.dumps({"unigram_bpb": "4"}),
-        json.dumps({"unigram_bpb": True}),
-        "[]",
-        '{"unigram_bpb": NaN}',
-    ):
-        (tmp_path / "baselines.json").write_text(damaged)
-        row = next(row for row in read(baselines(evidence)).all("tr") if "unigram" in row.words())
-        assert row.all("td")[1].words() == "–"
+def test_a_unigram_figure_that_is_missing_is_said_to_be(drawn):
+    evidence = replace(drawn("inside").evidence, unigram_bpb=None)
+    assert "unigram model of the training tokens – 1.701 not computed" in read(baselines(evidence)).words()

@@ -28,17 +28,17 @@ def _pair(loss, accuracy, error=0.02, cost=1e10, name="t"):
 
 def test_accuracy_leaves_chance_where_all_better_runs_are_clear_of_it():
     runs = [_pair(3.0, 0.30), _pair(2.8, 0.26), _pair(2.5, 0.33, name="first"), _pair(2.0, 0.6), _pair(2.6, 0.28)]
-    left = departure(runs, 0.25)
+    left = departure(runs, "accuracy", 0.25)
     assert left.trial.name == "first"
     assert left.earlier == 1
 
 
 def test_accuracy_has_not_left_chance_when_the_best_run_is_not_clear_of_it():
-    assert departure([_pair(3.0, 0.5), _pair(2.0, 0.26)], 0.25) is None
+    assert departure([_pair(3.0, 0.5), _pair(2.0, 0.26)], "accuracy", 0.25) is None
 
 
 def test_a_run_without_a_standard_error_is_never_clear_of_chance():
-    assert departure([trial(answer_bpb=2.0, accuracy=0.9)], 0.25) is None
+    assert departure([trial(answer_bpb=2.0, accuracy=0.9)], "accuracy", 0.25) is None
 
 
 @given(st.lists(st.tuples(st.floats(1, 4), st.floats(0, 1)), min_size=1, max_size=12))
@@ -46,7 +46,7 @@ def test_every_run_from_the_departure_on_is_clear_and_the_one_before_is_not(pair
     runs = [_pair(loss, accuracy, name=str(place)) for place, (loss, accuracy) in enumerate(pairs)]
     ordered = sorted(runs, key=lambda each: -each.metrics["answer_bpb"])
     clear = [each.metrics["accuracy"] - 0.04 > 0.25 for each in ordered]
-    left = departure(runs, 0.25)
+    left = departure(runs, "accuracy", 0.25)
     if left is None:
         assert not clear[-1]
     else:
@@ -99,6 +99,16 @@ def test_few_runs_are_called_few(drawn):
     words = read(accuracy_against_loss(replace(drawn("inside").evidence, trials=runs))).words()
     assert "With 4 runs that says little" in words
     assert "accuracy not computable" in words
+
+
+def test_the_accuracy_that_the_trials_have_is_the_one_that_is_told(drawn):
+    runs = tuple(
+        trial(str(place), cost=10.0**place, answer_bpb=3.0 - place / 10, accuracy_per_byte=0.3, accuracy_raw=0.9)
+        for place in range(4)
+    )
+    page = read(accuracy_against_loss(replace(drawn("inside").evidence, trials=runs)))
+    assert "accuracy_per_byte" in [cell.words() for cell in page.all("th")]
+    assert "0.9000" not in page.words()
 
 
 LAW = [

@@ -55,7 +55,7 @@ def test_only_an_unfinished_run_is_told_how_to_go_on(drawn):
 
 def test_a_hostile_recipe_name_stays_one_word_of_the_command(drawn):
     evidence = drawn("inside").evidence
-    manifest = replace(evidence.manifest, config={"recipe": "x; rm -rf ~"})
+    manifest = replace(evidence.manifest, config={"recipe": {"name": "x; rm -rf ~"}})
     command = _commands(replace(evidence, manifest=manifest))[0]
     assert shlex.split(command)[2] == "x; rm -rf ~"
 

@@ -72,8 +72,8 @@ def test_broken_and_undecided_claims_are_named(drawn):
 
 def test_better_and_worse_are_said_of_losses_only():
     assert which_way("answer_bpb", 0.1) == "worse"
-    assert which_way("choice_nll", -0.1) == "better"
-    assert which_way("accuracy", 0.1) == "above"
+    assert which_way("choice_nll_per_byte", -0.1) == "better"
+    assert which_way("accuracy_raw", 0.1) == "above"
 
 
 def test_the_prediction_is_the_outcome_s_and_before_it_that_of_the_laws(drawn):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from wholestack.experiments.records import Landing, TrialRecord
 from wholestack.report import plots
-from wholestack.report.evidence import BASELINES, Evidence, read_foreign
+from wholestack.report.evidence import Evidence
 from wholestack.report.page import Markup, figure, join, not_reached, paragraph
 from wholestack.report.quantities import flops, number, percent, printable
 from wholestack.report.tables import Table, draw, folded
@@ -132,12 +132,10 @@ def _scaled_row(scaled: Landing | None, actual: float | None) -> tuple[str, ...]
 
 
 def _unigram_row(evidence: Evidence, actual: float | None) -> tuple[str, ...]:
-    raw, why = read_foreign(evidence.folder, BASELINES)
-    value = raw.get("unigram_bpb") if isinstance(raw, dict) else None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return "unigram model of the training tokens", "–", _or_dash(actual), why or "not computed"
-    told = "a model that has learnt nothing of order lies here"
-    return "unigram model of the training tokens", number(value), _or_dash(actual), told
+    name = "unigram model of the training tokens"
+    if evidence.unigram_bpb is None:
+        return name, "–", _or_dash(actual), "not computed"
+    return name, number(evidence.unigram_bpb), _or_dash(actual), "a model that has learnt nothing of order lies here"
 
 
 def _apart(gap: float) -> str:

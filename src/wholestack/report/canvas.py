@@ -126,7 +126,9 @@ def no_ticks(axes: Axes, which: str) -> None:
 
 
 def legend(axes: Axes, columns: int = 4) -> None:
-    """The key, in rows above the axes."""
+    """The key, in rows above the axes; none where nothing has a label."""
+    if not axes.get_legend_handles_labels()[0]:
+        return
     axes.legend(
         loc="lower left",
         bbox_to_anchor=(0.0, 1.01),

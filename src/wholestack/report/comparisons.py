@@ -20,7 +20,8 @@ from wholestack.report.quantities import flops, number, plural, printable, unit_
 from wholestack.report.tables import Table, folded
 
 LOSS = "answer_bpb"
-ACCURACY = "accuracy"
+ACCURACIES = ("accuracy", "accuracy_per_byte", "accuracy_raw")
+"""Names under which an accuracy is looked for; the first that the trials have is shown, and named."""
 PROSE = "prose_weight"
 ITEMS = "items/items.jsonl"
 
@@ -64,10 +65,11 @@ def rank_correlation(left: Sequence[float], right: Sequence[float]) -> RankCorre
 
 def accuracy_against_loss(evidence: Evidence) -> Markup:
     """Which moves first, the answer loss or the accuracy?"""
+    accuracy = accuracy_name(evidence.trials)
     trials = [
         each
         for each in evidence.trials
-        if each.outcome == "ok" and each.role != "scaled" and LOSS in each.metrics and ACCURACY in each.metrics
+        if each.outcome == "ok" and each.role != "scaled" and LOSS in each.metrics and accuracy in each.metrics
     ]
     if len(trials) < 3:
         return not_reached("Fewer than three runs have both an answer loss and an accuracy.")
@@ -75,9 +77,9 @@ def accuracy_against_loss(evidence: Evidence) -> Markup:
     points = [
         plots.AccuracyPoint(
             loss=each.metrics[LOSS],
-            accuracy=each.metrics[ACCURACY],
+            accuracy=each.metrics[accuracy],
             loss_error=each.errors.get(LOSS, 0.0),
-            accuracy_error=each.errors.get(ACCURACY, 0.0),
+            accuracy_error=each.errors.get(accuracy, 0.0),
             role=each.role,
         )
         for each in trials
@@ -86,9 +88,15 @@ def accuracy_against_loss(evidence: Evidence) -> Markup:
         "Each point is one run with the standard errors of both measures; runs get better to the right and upwards,"
         " and a run whose bar reaches the dashed line is not told apart from guessing by accuracy."
     )
-    told = [paragraph(each) for each in (_departure_told(trials, chance), _movement_told(trials))]
-    pictured = plots.accuracy(points, chance, unit_of(LOSS))
-    return join([*told, figure(pictured, caption, folded("The numbers", _accuracy_table(trials)))])
+    told = [paragraph(each) for each in (_departure_told(trials, accuracy, chance), _movement_told(trials, accuracy))]
+    pictured = plots.accuracy(points, chance, unit_of(LOSS), name=accuracy)
+    return join([*told, figure(pictured, caption, folded("The numbers", _accuracy_table(trials, accuracy)))])
+
+
+def accuracy_name(trials: Sequence[TrialRecord]) -> str:
+    """The first name of an accuracy that any trial has."""
+    known = {name for trial in trials for name in trial.metrics}
+    return next((name for name in ACCURACIES if name in known), ACCURACIES[0])
 
 
 def chance_accuracy(evidence: Evidence) -> float | None:
@@ -103,26 +111,26 @@ def chance_accuracy(evidence: Evidence) -> float | None:
     return sum(1 / count for count in counts) / len(counts) if counts and min(counts) > 0 else None
 
 
-def departure(trials: Sequence[TrialRecord], chance: float) -> Departure | None:
+def departure(trials: Sequence[TrialRecord], accuracy: str, chance: float) -> Departure | None:
     """The loss at which accuracy leaves chance by two standard errors and stays away from it."""
     ordered = sorted(trials, key=lambda each: -each.metrics[LOSS])
-    above = [_is_above(each, chance) for each in ordered]
+    above = [_is_above(each, accuracy, chance) for each in ordered]
     first = len(ordered)
     while first > 0 and above[first - 1]:
         first -= 1
     return Departure(trial=ordered[first], earlier=sum(above[:first])) if first < len(ordered) else None
 
 
-def _is_above(trial: TrialRecord, chance: float) -> bool:
-    error = trial.errors.get(ACCURACY)
-    return error is not None and trial.metrics[ACCURACY] - _CLEAR * error > chance
+def _is_above(trial: TrialRecord, accuracy: str, chance: float) -> bool:
+    error = trial.errors.get(accuracy)
+    return error is not None and trial.metrics[accuracy] - _CLEAR * error > chance
 
 
-def _departure_told(trials: Sequence[TrialRecord], chance: float | None) -> str:
+def _departure_told(trials: Sequence[TrialRecord], accuracy: str, chance: float | None) -> str:
     if chance is None:
         return "The items could not be read, so the accuracy of guessing is not known."
-    left = departure(trials, chance)
-    above = sum(_is_above(each, chance) for each in trials)
+    left = departure(trials, accuracy, chance)
+    above = sum(_is_above(each, accuracy, chance) for each in trials)
     if left is None:
         return (
             f"Accuracy has not left chance ({number(chance)}) for good: {above} of {len(trials)} runs are more than two"
@@ -134,14 +142,14 @@ def _departure_told(trials: Sequence[TrialRecord], chance: float | None) -> str:
     return f"Accuracy is more than two standard errors above chance ({number(chance)}) in every run {where}{early}."
 
 
-def _movement_told(trials: Sequence[TrialRecord]) -> str:
+def _movement_told(trials: Sequence[TrialRecord], accuracy: str) -> str:
     costs = [each.cost_flops for each in trials]
     by_loss = rank_correlation(costs, [each.metrics[LOSS] for each in trials]).told()
-    by_accuracy = rank_correlation(costs, [each.metrics[ACCURACY] for each in trials]).told()
+    by_accuracy = rank_correlation(costs, [each.metrics[accuracy] for each in trials]).told()
     ranks = f"Rank correlation with training FLOPs: answer loss {by_loss}, accuracy {by_accuracy}."
     if len(trials) < _FEWEST:
         return f"{ranks} With {len(trials)} runs that says little."
-    moves = [_movement(trials, metric) for metric in (LOSS, ACCURACY)]
+    moves = [_movement(trials, metric) for metric in (LOSS, accuracy)]
     if any(move is None for move in moves):
         return f"{ranks} Standard errors are missing, so it cannot be said which moves further beyond its noise."
     return (
@@ -160,19 +168,19 @@ def _movement(trials: Sequence[TrialRecord], metric: str) -> float | None:
     return abs(median(ordered[-quarter:]) - median(ordered[:quarter])) / median(errors)
 
 
-def _accuracy_table(trials: Sequence[TrialRecord]) -> Table:
+def _accuracy_table(trials: Sequence[TrialRecord], accuracy: str) -> Table:
     rows = [
         (
             each.name,
             flops(each.cost_flops),
             number(each.metrics[LOSS]),
             _or_dash(each.errors.get(LOSS)),
-            number(each.metrics[ACCURACY]),
-            _or_dash(each.errors.get(ACCURACY)),
+            number(each.metrics[accuracy]),
+            _or_dash(each.errors.get(accuracy)),
         )
         for each in sorted(trials, key=lambda each: -each.metrics[LOSS])
     ]
-    columns = ("run", "cost", f"{LOSS} ({unit_of(LOSS)})", "standard error", ACCURACY, "standard error")
+    columns = ("run", "cost", f"{LOSS} ({unit_of(LOSS)})", "standard error", accuracy, "standard error")
     return Table(caption="Runs by answer loss, worst first", columns=columns, rows=rows, source="trials.jsonl")
 
 

@@ -118,7 +118,8 @@ def _large(evidence: Evidence, curves: Curves) -> Markup:
     names = [name for name, role in _roles(evidence).items() if role == "large" and name in curves.measured]
     heading = element("h3", "The large run beside its predicted curve")
     if not names:
-        return join([heading, not_reached("The large run has not started.")])
+        ended = evidence.outcome is not None
+        return join([heading, not_reached("The large run was not trained." if ended else "It has not started.")])
     actual, predicted = curves.measured[names[-1]], curves.predicted.get(names[-1], ())
     caption = (
         "The solid line is the training loss of the large run, the dashed line the curve that was predicted before it"

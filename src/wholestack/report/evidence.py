@@ -5,7 +5,7 @@ before the damage is used, the damage is listed in :attr:`Evidence.unreadable`, 
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,14 +13,17 @@ from typing import Any, TypeVar
 from wholestack.claim import Claim, ClaimStatus, Explanation, explain, is_genuine, status_of
 from wholestack.errors import RecordError
 from wholestack.experiments.records import (
+    BASELINES,
     CURVE,
     LAWS_RUNG,
     LAWS_SEARCH,
     OUTCOME,
     PHASES,
     PLAN,
+    PREDICTED,
     SUGGESTIONS,
     TRIALS,
+    Baselines,
     CurvePoint,
     Landing,
     Laws,
@@ -37,11 +40,8 @@ from wholestack.runs import CLAIMS, FINDINGS, RunManifest, RunReader
 
 R = TypeVar("R", bound=Record)
 
-BASELINES = "baselines.json"
 SKIPPED = "skipped.jsonl"
 JOBS = "jobs"
-PREDICTED_CURVE = "predicted.jsonl"
-STATEMENT = "data/statement.txt"
 DATA_MANIFEST = "data/manifest.json"
 ITEMS_MANIFEST = "items/manifest.json"
 
@@ -81,8 +81,16 @@ class Evidence:
     findings: tuple[Finding, ...]
     skipped: tuple[Skipped, ...]
     outcome: Outcome | None
+    unigram_bpb: float | None
+    """What a unigram model reaches."""
     unreadable: tuple[str, ...]
     """What could not be read, one line each."""
+
+    @property
+    def recipe(self) -> Mapping[str, object]:
+        """The recipe as plain values, empty where the manifest has none."""
+        recipe = self.manifest.config.get("recipe")
+        return recipe if isinstance(recipe, Mapping) else {}
 
     @property
     def laws(self) -> Laws | None:
@@ -92,7 +100,7 @@ class Evidence:
     @property
     def metric(self) -> str:
         """Name of the metric among the metrics of a trial, without the hash of the evaluation."""
-        asked = self.outcome.metric if self.outcome else self.manifest.config.get("metric")
+        asked = self.outcome.metric if self.outcome else self.recipe.get("metric")
         name = str(asked or "answer_bpb")
         known = {key for trial in self.trials for key in trial.metrics}
         return next((key for key in sorted(known, key=len, reverse=True) if name.startswith(key)), name)
@@ -150,6 +158,7 @@ def read_evidence(folder: Path, *, now: float) -> Evidence:
     damage: list[str] = []
     claims = _journal(folder, CLAIMS, Claim, damage)
     findings = _journal(folder, FINDINGS, Finding, damage)
+    baselines = _optional(run, BASELINES, Baselines, damage)
     return Evidence(
         folder=folder,
         now=now,
@@ -164,6 +173,7 @@ def read_evidence(folder: Path, *, now: float) -> Evidence:
         findings=findings,
         skipped=_journal(folder, SKIPPED, Skipped, damage),
         outcome=_optional(run, OUTCOME, Outcome, damage),
+        unigram_bpb=baselines.unigram_bpb if baselines else None,
         unreadable=tuple(damage),
     )
 
@@ -182,7 +192,7 @@ def read_curves(folder: Path, names: Iterable[str]) -> Curves:
         if name in {"", ".", ".."} or "/" in name or "\0" in name:
             damage.append(f"{name}: not the name of a trial")
             continue
-        for file, into in ((CURVE, measured), (PREDICTED_CURVE, predicted)):
+        for file, into in ((CURVE, measured), (PREDICTED, predicted)):
             points = _journal(folder, f"{JOBS}/{name}/{file}", CurvePoint, damage)
             if points:
                 into[name] = _thinned(points)

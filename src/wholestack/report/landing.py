@@ -1,5 +1,7 @@
 """First section of the page: the verdict, where the large run landed, and the claims with what settled them."""
 
+from collections.abc import Sequence
+
 from wholestack.claim import Claim
 from wholestack.experiments.records import ForecastPoint, Landing
 from wholestack.finding import Finding
@@ -112,7 +114,7 @@ def _claim_row(view: ClaimView) -> tuple[str, ...]:
         element("code", claim.name),
         claim.statement,
         _predicted(claim),
-        join(_settling(each) for each in view.explanation.findings) or "nothing yet",
+        join(_settling(each) for each in latest(view.explanation.findings)) or "nothing yet",
     )
 
 
@@ -123,9 +125,15 @@ def _predicted(claim: Claim) -> str:
     if isinstance(claim.predicted, int | float):
         value = number(claim.predicted)
     if claim.interval is None:
-        return value
+        return join([value, element("div", claim.quantity, class_="small-text")])
     level = f" at {100 * claim.level:.0f} %" if claim.level is not None else ""
-    return join([value, element("div", f"{number(claim.interval[0])} to {number(claim.interval[1])}{level}")])
+    interval = element("div", f"{number(claim.interval[0])} to {number(claim.interval[1])}{level}")
+    return join([value, interval, element("div", claim.quantity, class_="small-text")])
+
+
+def latest(findings: Sequence[Finding]) -> list[Finding]:
+    """Findings without those that were made again later: the same trouble has the same id."""
+    return list({(each.id, each.settles): each for each in findings}.values())
 
 
 def _settling(finding: Finding) -> Markup:
@@ -139,7 +147,7 @@ def _case(view: ClaimView) -> Markup:
     parts: list[str] = [element("h4", badge(view.status if view.genuine else "altered"), f" {view.claim.name}")]
     if not view.genuine:
         parts.append(paragraph("Its id is not the hash of its content: it was changed after it was sealed."))
-    for finding in why.findings:
+    for finding in latest(why.findings):
         parts.append(_finding(finding))
     if view.status == "broken":
         parts.append(_names("Suspect below it", why.suspects, none="no claim that it rests on broke"))

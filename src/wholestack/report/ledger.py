@@ -30,7 +30,7 @@ def _failures(evidence: Evidence) -> Markup:
         return paragraph("No trial failed." if evidence.trials else "No trial has ended yet.")
     kinds = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in Counter(_kinds(failed)).most_common())
     table = Table(
-        caption="Failed trials; the search learns from them",
+        caption="Failed trials; the search learns from all but the abandoned, which were ended from outside",
         columns=("trial", "role", "kind", "why", "cost", "after"),
         rows=[_failure_row(each) for each in failed],
         source="trials.jsonl",
@@ -240,13 +240,15 @@ def _commands(evidence: Evidence) -> list[Markup]:
 
 def _again(evidence: Evidence) -> str:
     manifest, plan = evidence.manifest, evidence.plan
-    recipe = manifest.config.get("recipe") or manifest.config.get("name")
+    recipe = evidence.recipe.get("name")
     words = ["wholestack", "rehearse"]
     if isinstance(recipe, str):
         words.append(shlex.quote(printable(recipe)))
     words += ["--out", "again", "--seed", str(manifest.seed)]
     if plan is not None:
         words += ["--budget", _budget(plan.budget_s), "--workers", str(plan.workers)]
+    if manifest.config.get("stop_if_off") is True:
+        words.append("--stop-if-off")
     return " ".join(words)
 
 

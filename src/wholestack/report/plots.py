@@ -128,7 +128,9 @@ def front(shown: Front) -> Markup:
         ceiling = _ceiling(shown)
         _scatter(axes, shown.trials, "o", "trial", "trial", ceiling=ceiling, size=4.5)
         _scatter(axes, shown.random, "^", "random", "random search", ceiling=ceiling, size=5.5)
-        _scatter(axes, shown.front, "o", "ink", "front", ceiling=None, size=5)
+        _scatter(axes, shown.front, "o", "ink", "front", ceiling=None, size=5.5)
+        if shown.front:
+            axes.lines[-1].set_alpha(1)
         for run in shown.runs:
             _run(axes, run)
         if shown.scaled is not None:
@@ -225,7 +227,7 @@ def curve_beside(actual: Sequence[CurvePoint], predicted: Sequence[CurvePoint]) 
     return picture(painter, name="large-curve", label=label, height=320)
 
 
-def accuracy(points: Sequence[AccuracyPoint], chance: float | None, unit: str) -> Markup:
+def accuracy(points: Sequence[AccuracyPoint], chance: float | None, unit: str, *, name: str) -> Markup:
     """Accuracy with its standard error against answer loss; better is to the right."""
 
     def painter(axes: Axes) -> None:
@@ -253,7 +255,7 @@ def accuracy(points: Sequence[AccuracyPoint], chance: float | None, unit: str) -
             axes.axhline(chance, color=paint("muted"), linewidth=1, linestyle=(0, (4, 3)), label="chance")
         axes.invert_xaxis()
         axes.set_xlabel(f"answer loss, {unit} (better to the right)")
-        axes.set_ylabel("accuracy, share of items")
+        axes.set_ylabel(f"{text(name)}, share of items")
         legend(axes, columns=5)
 
     label = f"Accuracy against answer loss for {len(points)} runs, with standard errors"
@@ -381,7 +383,7 @@ def _ceiling(shown: Front) -> float | None:
     law = [each.high for each in shown.law] + [run.forecast.high for run in shown.runs if run.forecast]
     actual = [run.actual[1] for run in shown.runs if run.actual]
     usual = max([everything[int(0.9 * (len(everything) - 1))], *law, *actual, *(y for _, y in shown.front)])
-    room = usual + 0.25 * (usual - min(everything))
+    room = usual + 0.25 * (usual - min([everything[0], *law, *actual]))
     return room if everything[-1] > room else None
 
 

@@ -15,6 +15,7 @@ UNIT_OF_METRIC = {
     "choice_nll": "nats",
     "accuracy": "share of items",
 }
+"""Unit by the beginning of a metric's name; what follows says how it was normalised."""
 
 _BIDI_CONTROLS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _MAX_TEXT = 600
@@ -106,7 +107,9 @@ def setting(value: object) -> str:
     """A setting's value: numbers short, anything else as printable text."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return printable(str(value), limit=200)
-    return f"{value:,}" if isinstance(value, int) else short(value)
+    if isinstance(value, int) or 1e5 <= abs(value) < 1e12:
+        return f"{value:,.0f}"
+    return short(value)
 
 
 def with_interval(value: float, low: float, high: float) -> str:
@@ -116,7 +119,7 @@ def with_interval(value: float, low: float, high: float) -> str:
 
 def unit_of(metric: str) -> str:
     """Unit of a metric, empty when it is not known."""
-    return UNIT_OF_METRIC.get(metric, "")
+    return next((unit for begin, unit in UNIT_OF_METRIC.items() if metric.startswith(begin)), "")
 
 
 def named(metric: str) -> str:

@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from wholestack.report.evidence import DATA_MANIFEST, ITEMS_MANIFEST, STATEMENT, Evidence, read_foreign, read_text
-from wholestack.report.page import Markup, element, escape, join, not_reached, paragraph
+from wholestack.experiments.records import STATEMENT
+from wholestack.report.evidence import DATA_MANIFEST, ITEMS_MANIFEST, Evidence, read_foreign, read_text
+from wholestack.report.page import Markup, details, element, escape, join, not_reached, paragraph
 from wholestack.report.quantities import number, plural, printable
 from wholestack.report.tables import Table, draw
 
@@ -21,10 +22,17 @@ def _data(evidence: Evidence) -> Markup:
     text, why = read_text(evidence.folder, STATEMENT)
     if text is not None:
         lines = text.splitlines()
-        more = f"\n… {len(lines) - _MOST_LINES:,} more lines in {STATEMENT}" if len(lines) > _MOST_LINES else ""
-        shown = Markup("\n").join(escape(_line(line)) for line in lines[:_MOST_LINES])
-        return element("pre", Markup(shown), more)
+        outline = [line for line in lines if not line.startswith("    ")]
+        if len(outline) == len(lines):
+            return _lines(lines)
+        return join([_lines(outline), details(f"The whole statement ({len(lines):,} lines)", _lines(lines))])
     return _document(evidence, DATA_MANIFEST, why, "The data phase has not ended, so there is no data statement yet.")
+
+
+def _lines(lines: Sequence[str]) -> Markup:
+    more = f"\n… {len(lines) - _MOST_LINES:,} more lines in {STATEMENT}" if len(lines) > _MOST_LINES else ""
+    shown = Markup("\n").join(escape(_line(line)) for line in lines[:_MOST_LINES])
+    return element("pre", Markup(shown), more)
 
 
 def _line(line: str) -> str:
@@ -51,7 +59,7 @@ def _document(evidence: Evidence, name: str, why: str, absent: str) -> Markup:
 
 def rows(raw: Any, path: str = "") -> Iterator[tuple[str, str]]:
     """A JSON document as (dotted key, value); long lists and maps are counted and begun, not told in full."""
-    if isinstance(raw, Mapping) and raw and len(raw) <= _MOST_ENTRIES:
+    if isinstance(raw, Mapping) and raw and (not path or len(raw) <= _MOST_ENTRIES):
         for key, inner in raw.items():
             yield from rows(inner, f"{path}.{key}" if path else str(key))
     elif isinstance(raw, Mapping):

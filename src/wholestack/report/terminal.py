@@ -113,7 +113,8 @@ def _claims(views: tuple[ClaimView, ...]) -> Table:
 
 
 def _findings(evidence: Evidence) -> list[Text]:
-    bad = [each for each in worst_first(evidence.findings) if each.status != "ok"]
+    latest = {(each.id, each.settles): each for each in evidence.findings}
+    bad = [each for each in worst_first(latest.values()) if each.status != "ok"]
     lines = []
     for each in bad[:_MOST_FINDINGS]:
         line = _status(each.status)

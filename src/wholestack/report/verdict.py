@@ -13,7 +13,7 @@ from wholestack.report.quantities import flops, named, number, percent, plural, 
 
 Tone = Literal["ok", "warn", "fail", "unknown", "open"]
 
-_LOWER_IS_BETTER = ("_bpb", "_nll")
+_LOWER_IS_BETTER = ("answer_bpb", "answer_nll", "choice_nll", "brier", "ece")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ def rung(evidence: Evidence) -> ForecastPoint | None:
 
 def which_way(metric: str, relative_error: float) -> str:
     """``better`` or ``worse`` where the metric is a loss, else ``above`` or ``below``."""
-    if metric.endswith(_LOWER_IS_BETTER):
+    if metric.startswith(_LOWER_IS_BETTER):
         return "worse" if relative_error > 0 else "better"
     return "above" if relative_error > 0 else "below"
 
@@ -119,7 +119,8 @@ def _refused(outcome: Outcome) -> str:
         if outcome.actual is not None
         else " No large run was completed."
     )
-    return f"No prediction was made: {_sentence(outcome.reason or 'no reason is recorded')}{trained}"
+    reason = outcome.reason.removeprefix("no prediction: ") or "no reason is recorded"
+    return f"No prediction was made: {_sentence(reason)}{trained}"
 
 
 def _no_actual(evidence: Evidence, outcome: Outcome, predicted: str) -> tuple[Tone, str]:
@@ -142,7 +143,7 @@ def _why(trial: TrialRecord) -> str:
 
 def _decision(evidence: Evidence) -> list[str]:
     outcome = evidence.outcome
-    if outcome is None or outcome.go is None:
+    if outcome is None or outcome.go is None or outcome.predicted is None:
         return []
     reason = f": {_sentence(outcome.reason)}" if outcome.reason else "."
     return [f"After the rung it was {'go' if outcome.go else 'no-go'}{reason}"]
