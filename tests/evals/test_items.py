@@ -77,6 +77,7 @@ def test_a_folder_that_cannot_be_made_is_named(small_set, tmp_path):
         small_set.save(tmp_path / "file" / "folder")
 
 
+@settings(deadline=None)
 @given(st.sampled_from(["context", "delimiter", "source", "cluster", "choices", "gold", "id"]))
 def test_every_field_of_an_item_is_in_the_digest(field):
     other = {"choices": ("c", "e"), "gold": 0}.get(field, "other")
@@ -208,7 +209,7 @@ def test_a_file_without_items_is_refused(tmp_path, content):
         read_items(tmp_path / "own.jsonl")
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_give_items_or_one_clear_error(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("any") / "own.jsonl"
@@ -220,7 +221,7 @@ def test_any_bytes_give_items_or_one_clear_error(tmp_path_factory, data):
 texts = st.text(min_size=1, max_size=20).filter(str.strip)
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(
     st.lists(
         st.tuples(st.text(max_size=20), st.lists(texts, min_size=2, max_size=5, unique=True)),

@@ -153,6 +153,26 @@ def test_saved_arrays_load_as_they_were(small_set, tmp_path):
     assert isinstance(again.context_tokens, int)
 
 
+def test_the_digest_knows_item_set_tokenizer_and_context_length_and_bytes_repeat(small_set, tokenizers, tmp_path):
+    prepared = prepare_items(small_set, tokenizers["byte"], context_tokens=64)
+    assert prepared.digest == prepare_items(small_set, tokenizers["byte"], context_tokens=64).digest
+    others = [
+        prepare_items(small_set, tokenizers["bpe"], context_tokens=64),
+        prepare_items(small_set, tokenizers["byte"], context_tokens=65),
+        prepare_items(seal_items(small_set.items[1:], kind="items from a file"), ByteTokenizer(), context_tokens=64),
+    ]
+    assert len({prepared.digest, *(other.digest for other in others)}) == 4
+
+
+def test_a_tokenizer_may_return_an_array(small_set):
+    class Arrays(ByteTokenizer):
+        def encode(self, text):
+            return np.array(super().encode(text), np.uint16)
+
+    found = prepare_items(small_set, Arrays(), context_tokens=512)
+    assert found.digest == prepare_items(small_set, ByteTokenizer(), context_tokens=512).digest
+
+
 @pytest.mark.parametrize("damage", [lambda b: b[: len(b) // 2], lambda b: b"", lambda b: b"not a zip file"])
 def test_a_damaged_file_is_one_clear_error(small_set, tmp_path, damage):
     path = tmp_path / "p.npz"

@@ -86,6 +86,7 @@ def test_every_metric_agrees_with_its_definition(items, name):
     assert summarise(scores_of(items)).metric(name).value == pytest.approx(oracle(items, name), rel=1e-9, abs=1e-9)
 
 
+@settings(deadline=None)
 @given(any_items)
 def test_two_to_the_bits_per_byte_is_the_byte_perplexity(items):
     bpb = summarise(scores_of(items)).answer_bpb
@@ -94,6 +95,7 @@ def test_two_to_the_bits_per_byte_is_the_byte_perplexity(items):
     assert 2**bpb == pytest.approx(math.exp(-log_probability / answer_bytes))
 
 
+@settings(deadline=None)
 @given(any_items)
 def test_equal_scores_are_chance(items):
     level = [[[7.0, 8, 9, 10] for _ in item] for item in items]
@@ -104,6 +106,7 @@ def test_equal_scores_are_chance(items):
         assert scores.metric(f"accuracy_{variant}").value == pytest.approx(chance)
 
 
+@settings(deadline=None)
 @given(any_items, st.floats(0, 50))
 def test_a_constant_on_all_choices_of_an_item_does_not_change_the_raw_choice(items, constant):
     moved = [[[choice[0] + constant, *choice[1:]] for choice in item] for item in items]
@@ -111,6 +114,7 @@ def test_a_constant_on_all_choices_of_an_item_does_not_change_the_raw_choice(ite
     assert other == pytest.approx(one, abs=1e-6)
 
 
+@settings(deadline=None)
 @given(any_items, st.randoms())
 def test_order_of_items_and_choices_changes_no_metric(items, random):
     shuffled = [[item[0], *random.sample(item[1:], len(item) - 1)] for item in random.sample(items, len(items))]
@@ -119,6 +123,7 @@ def test_order_of_items_and_choices_changes_no_metric(items, random):
         assert other.metric(name).value == pytest.approx(one.metric(name).value, abs=1e-9)
 
 
+@settings(deadline=None)
 @given(any_items)
 def test_unscorable_items_change_no_metric_and_are_counted(items):
     reasons = [word for _ in items for word in ("", "too long")]
@@ -188,6 +193,7 @@ def test_the_whole_digest_is_compared_and_not_only_what_the_name_shows():
         compare(metric(), metric(item_set="3f2a9c1b00000001"))
 
 
+@settings(deadline=None)
 @given(any_items, st.sampled_from(NAMES), st.integers(0, 9))
 def test_a_paired_difference_is_the_difference_of_the_metrics(items, name, seed):
     rng = np.random.default_rng(seed)

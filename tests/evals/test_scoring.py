@@ -100,6 +100,19 @@ def test_a_model_in_two_steps_computes_logits_only_where_they_are_scored(ragged_
     assert model.unembedded == prepared.answer_tokens.sum()
 
 
+def test_methods_of_the_same_names_that_take_something_else_are_not_called(small_set):
+    class Other(SmallTransformer):
+        def hidden(self, tokens):
+            raise AssertionError("hidden was called")
+
+        def unembed(self, hidden):
+            raise AssertionError("unembed was called")
+
+    prepared = prepare_items(small_set, ByteTokenizer(), context_tokens=512)
+    same = score_items(SmallTransformer(256), prepared)
+    np.testing.assert_array_equal(score_items(Other(256), prepared).nll_nats, same.nll_nats)
+
+
 @pytest.mark.parametrize("arguments", [{"padding": "left"}, {"context_use": "shared"}])
 def test_what_a_model_of_tokens_only_cannot_do_is_refused(small_set, arguments):
     prepared = prepare_items(small_set, ByteTokenizer(), context_tokens=512)

@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -26,6 +26,7 @@ def clustered(rng, clusters, size, between, within):
     return rng.normal(0, between, clusters)[group] + rng.normal(0, within, len(group)), group
 
 
+@settings(deadline=None)
 @given(numbers)
 def test_with_one_item_a_cluster_the_error_is_the_standard_error_of_the_mean(values):
     array = np.array(values)
@@ -34,6 +35,7 @@ def test_with_one_item_a_cluster_the_error_is_the_standard_error_of_the_mean(val
     assert found.standard_error == pytest.approx(stats.sem(array), abs=1e-9)
 
 
+@settings(deadline=None)
 @given(numbers, st.integers(2, 4))
 def test_copies_inside_a_cluster_add_no_precision(values, copies):
     once = mean_estimate(np.array(values), np.arange(len(values)))
@@ -43,6 +45,7 @@ def test_copies_inside_a_cluster_add_no_precision(values, copies):
     assert many.clusters == once.clusters
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(0.1, 50), st.integers(1, 90)), min_size=3, max_size=20), st.randoms())
 def test_order_names_of_clusters_and_units_do_not_matter(pairs, random):
     numerator, weight = (np.array(column, float) for column in zip(*pairs, strict=True))
@@ -75,6 +78,7 @@ def test_nothing_to_estimate_is_an_error(values, weights):
         ratio_estimate(np.array(values), np.array(weights), np.arange(len(values)))
 
 
+@settings(deadline=None)
 @given(numbers)
 def test_interval_and_p_value_are_those_of_the_t_test(values):
     array = np.array(values)
@@ -165,6 +169,7 @@ def test_a_detectable_difference_with_clusters_is_found_four_times_in_five():
     assert share_found(claim.difference, **shape) == pytest.approx(0.8, abs=0.03)
 
 
+@settings(deadline=None)
 @given(st.integers(2, 5000), st.floats(0.01, 10))
 def test_a_detectable_difference_shrinks_with_items_and_grows_with_spread_and_power(items, sd):
     base = detectable_difference(items=items, paired_sd=sd).difference
@@ -196,6 +201,7 @@ def test_numbers_out_of_range_are_refused(arguments):
         detectable_difference(**{"paired_sd": 1.0, **arguments})
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 1), st.sampled_from([0.0, 1.0])), min_size=1, max_size=50), st.integers(1, 15))
 def test_calibration_error_agrees_with_its_definition(pairs, bins):
     confidence, correct = (np.array(column) for column in zip(*pairs, strict=True))

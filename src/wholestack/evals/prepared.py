@@ -11,7 +11,8 @@ scored. Its segments (0 context, 1... choices) say who may attend to whom, its p
 context for each choice; so each choice sees exactly what it would see alone.
 """
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Protocol, Self
@@ -25,6 +26,7 @@ from wholestack.evals.items import Item, ItemSet
 from wholestack.evals.scores import Texts
 from wholestack.evals.statistics import Ints
 from wholestack.journal import write_atomic
+from wholestack.record import digest
 
 NO_CONTEXT = "no token before the answer to predict it from"
 NO_TOKENS = "a choice has no tokens of its own"
@@ -34,7 +36,7 @@ TOO_LONG = "a choice is longer than the model's context"
 class Tokenizer(Protocol):
     """Anything that turns text into token ids; it may put a start token first but no end token last."""
 
-    def encode(self, text: str) -> Sequence[int]:
+    def encode(self, text: str) -> Iterable[int]:
         """Token ids of a text."""
 
 
@@ -80,13 +82,21 @@ class PreparedItems:
         """``[choices]``, scored tokens."""
         return np.diff(self.answer_offsets)
 
+    @property
+    def digest(self) -> str:
+        """Identity of item set and tokens together: another tokenizer or context length has another."""
+        return digest(hashlib.sha256(npz_bytes(self._arrays())).hexdigest())
+
+    def _arrays(self) -> dict[str, npt.ArrayLike]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
     def save(self, path: Path) -> None:
         """Write as ``.npz`` by atomic rename.
 
         Raises:
             RunDirectoryError: the file cannot be written.
         """
-        write_atomic(path, npz_bytes({field.name: getattr(self, field.name) for field in fields(self)}))
+        write_atomic(path, npz_bytes(self._arrays()))
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -221,8 +231,8 @@ def lay_out(prepared: PreparedItems, *, share_context: bool = True) -> Rows:
 
 def _tokenise(item: Item, tokenizer: Tokenizer) -> _Tokens:
     """Apply the token rule, without any limit of length."""
-    alone = list(tokenizer.encode(item.context))
-    whole = [list(tokenizer.encode(f"{item.context}{item.delimiter}{choice}")) for choice in item.choices]
+    alone = _encode(tokenizer, item.context)
+    whole = [_encode(tokenizer, f"{item.context}{item.delimiter}{choice}") for choice in item.choices]
     shared = min(_common_prefix(alone, tokens) for tokens in whole)
     answers = [tokens[shared:] for tokens in whole]
     if any(not answer for answer in answers):
@@ -248,13 +258,17 @@ def _fit(tokens: _Tokens, prefix: Sequence[int], context_tokens: int) -> _Tokens
     )
 
 
+def _encode(tokenizer: Tokenizer, text: str) -> list[int]:
+    return [int(token) for token in tokenizer.encode(text)]
+
+
 def _answers(item: Item, tokens: _Tokens) -> Sequence[Sequence[int]]:
     return tokens.answers or [()] * len(item.choices)
 
 
 def _refuse_end_token(tokenizer: Tokenizer) -> None:
     """An end token behind the context would be a token of no choice, and behind a choice it would be scored."""
-    ends = [list(tokenizer.encode(text))[-1:] for text in ("", "a", "0")]
+    ends = [_encode(tokenizer, text)[-1:] for text in ("", "a", "0")]
     if ends[0] and ends[0] == ends[1] == ends[2]:
         raise InputError(
             f"the tokenizer puts token {ends[0][0]} behind every text", remedy="give one that adds no end token"

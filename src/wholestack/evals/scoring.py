@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from wholestack.errors import InputError
@@ -81,10 +81,10 @@ class _Batch:
 
 
 def score(
-    model: Model,
+    model: Model | nn.Module,
     prepared: PreparedItems,
     *,
-    batch_size: int = 16,
+    batch_size: int = 8,
     device: str | torch.device = "cpu",
     paired_sd_bpb: float = ASSUMED_PAIRED_SD_BPB,
 ) -> Scores:
@@ -97,10 +97,10 @@ def score(
 
 
 def score_items(
-    model: Model,
+    model: Model | nn.Module,
     prepared: PreparedItems,
     *,
-    batch_size: int = 16,
+    batch_size: int = 8,
     device: str | torch.device = "cpu",
     padding: Padding = "right",
     context_use: ContextUse = "auto",
@@ -124,7 +124,7 @@ def score_items(
     """
     if batch_size < 1:
         raise InputError(f"batch_size is {batch_size}, must be at least 1")
-    steerable = _takes_positions_and_mask(model)
+    steerable = _is_split(model) or _takes_positions_and_mask(model)
     if not steerable and (context_use == "shared" or padding == "left"):
         raise InputError("shared contexts and left padding need a model that takes positions and mask")
     share = steerable if context_use == "auto" else context_use == "shared"
@@ -157,7 +157,7 @@ def _logits_at(model: Any, steerable: bool) -> LogitsAt:
 
     if not steerable:
         return plain
-    return split if isinstance(model, SplitModel) else whole
+    return split if _is_split(model) else whole
 
 
 def _checked(output: Tensor, tokens: Tensor | None = None) -> Tensor:
@@ -253,15 +253,19 @@ def _collect(prepared: PreparedItems, rows: Rows, nll_nats: Floats, positions: i
     )
 
 
+def _is_split(model: Any) -> bool:
+    return isinstance(model, SplitModel) and _takes_positions_and_mask(model.hidden)
+
+
 def _takes_positions_and_mask(model: Any) -> bool:
-    call = model.forward if isinstance(model, torch.nn.Module) else model
+    call = model.forward if isinstance(model, nn.Module) else model
     return {"positions", "mask"} <= set(inspect.signature(call).parameters)
 
 
 @contextmanager
 def _evaluating(model: Any) -> Iterator[None]:
     """Eval mode for the time of scoring: dropout would make every pass another number."""
-    training = isinstance(model, torch.nn.Module) and model.training
+    training = isinstance(model, nn.Module) and model.training
     if training:
         model.eval()
     try:
