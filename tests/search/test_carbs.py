@@ -130,12 +130,12 @@ def test_one_success_among_failures_is_enough():
 def test_failures_are_learnt_and_not_suggested_again():
     history = run(40, fails=lambda p: p["x"] > 0.3, budget=Budget(max_cost=100.0))
     late = history[15:]
-    assert sum(t.status == "failed" for t in late) <= 0.3 * len(late)
+    assert sum(t.status == "failed" for t in late) <= 0.4 * len(late)
     assert min(t.output for t in late if t.status == "ok" and t.cost < 100) < 1.6
 
 
 @pytest.mark.parametrize("shift", [0.0, -50.0])
-@pytest.mark.parametrize("scale", [1e-200, 1e-9, 1e9, 1e200])
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
 def test_huge_and_tiny_outputs_and_costs_work(scale, shift):
     history = run(9, loss=lambda p: scale * (loss_of(p) + shift), cost=lambda p: scale * cost_of(p))
     asked = ask(history)
@@ -158,9 +158,9 @@ def test_no_suggestion_is_expected_above_the_cap_and_few_land_there():
 
 
 def test_a_known_cost_replaces_the_model_and_makes_the_cap_strict():
-    history = run(35, budget=Budget(max_cost=30.0), cost=cost_of)
+    history = run(15, budget=Budget(max_cost=30.0), cost=cost_of)
     memory = Memory()
-    for k in range(35, 45):
+    for k in range(15, 22):
         asked = suggest(
             SPACE, history, [], Budget(max_cost=30.0), np.random.default_rng(k), cost=cost_of, memory=memory, number=k
         )
@@ -181,16 +181,25 @@ def test_a_centre_above_the_cap_is_avoided_or_refused_with_the_cheapest_cost():
 
 
 def test_a_suggestion_fits_into_what_is_left_of_the_total_and_a_spent_budget_is_said():
-    history = run(12)
+    history = run(8)
     total = sum(t.cost for t in history) + 5.0
-    for seed in range(6):
+    for seed in range(3):
         asked = ask(history, budget=Budget(total_cost=total), cost=cost_of, seed=seed, number=20 + seed)
         assert cost_of(asked.params) <= 5.0
     with pytest.raises(InputError, match="is spent"):
         ask(history, budget=Budget(total_cost=total - 5.0))
-    pending = [Suggestion(number=12, params=SPACE.centre(), origin="model", expected_cost=5.0)]
+    pending = [Suggestion(number=8, params=SPACE.centre(), origin="model", expected_cost=5.0)]
     with pytest.raises(InputError, match="taken by pending"):
         ask(history, pending, budget=Budget(total_cost=total))
+
+
+def test_when_every_start_cost_too_much_the_search_goes_towards_cheaper_params_and_says_so():
+    history = [ok(k, {"n": 10**5 + k, "x": 0.0, "c": "a"}, 2.0, 1000.0 + k * 10.0) for k in range(2)]
+    history += [ok(k, {"n": 10**4 + k, "x": 0.1 * k, "c": "a"}, 2.5, 100.0 + k) for k in (2, 3)]
+    asked = ask(history, budget=Budget(max_cost=5.0), number=5)
+    assert asked.origin == "fallback"
+    assert "towards cheaper" in asked.note
+    assert asked.params["n"] < 10**4
 
 
 def test_pending_points_are_not_suggested_again_and_sixteen_of_them_differ():
@@ -205,7 +214,7 @@ def test_pending_points_are_not_suggested_again_and_sixteen_of_them_differ():
 
 def test_pending_trials_count_as_starts():
     pending = [Suggestion(number=k, params={"n": 900 + k, "x": 0.0, "c": "a"}, origin="start") for k in range(3)]
-    assert ask([ok(3, SPACE.centre(), 1.0, 1.0)], pending).origin == "model"
+    assert ask([ok(3, SPACE.centre(), 1.0, 1.0)], pending, number=5).origin == "model"
 
 
 def test_abandoned_trials_change_nothing_but_the_count():
@@ -246,6 +255,7 @@ def test_a_space_that_is_used_up_is_said():
     assert "not tried before" in asked.note
 
 
+@pytest.mark.heavy
 def test_noise_makes_the_search_run_front_points_again_and_no_noise_does_not():
     rng = np.random.default_rng(0)
     noisy = run(40, loss=lambda p: loss_of(p) + 0.4 * rng.standard_normal(), budget=Budget(max_cost=100.0))
@@ -255,30 +265,32 @@ def test_noise_makes_the_search_run_front_points_again_and_no_noise_does_not():
     assert repeats[1] == 0
 
 
+@pytest.mark.heavy
 def test_both_ends_of_the_cost_range_get_their_trials():
-    history = run(60, budget=Budget(max_cost=1000.0), cost=cost_of)
+    history = run(45, budget=Budget(max_cost=300.0), cost=cost_of)
     costs = np.array([t.cost for t in history])
-    total = costs.sum()
-    assert (costs > 300).sum() >= 2
-    assert costs[costs > 300].sum() > 0.3 * total
-    assert (costs < 30).sum() >= 12
+    assert costs[costs > 100.0].sum() > 0.3 * costs.sum()
+    for limit in (10.0, 30.0, 100.0, 300.0):
+        best = min(t.output for t in history if t.cost <= limit)
+        assert best < 1.05 * (1.0 + 20.0 / (100.0 * limit) ** 0.4)
 
 
+@pytest.mark.heavy
 def test_a_number_of_trials_spreads_the_total_cost_over_about_so_many():
     counts = {}
-    for wanted in (30, 70):
-        history, memory, budget = [], Memory(), Budget(max_cost=100.0, total_cost=1500.0, max_trials=wanted)
-        for k in range(120):
+    for wanted in (15, 40):
+        history, memory, budget = [], Memory(), Budget(max_cost=100.0, total_cost=800.0, max_trials=wanted)
+        for k in range(60):
             try:
                 asked = suggest(SPACE, history, [], budget, np.random.default_rng(k), cost=cost_of, memory=memory)
             except InputError:
                 break
-            if cost_of(asked.params) + sum(t.cost for t in history) > 1500.0:
+            if cost_of(asked.params) + sum(t.cost for t in history) > 800.0:
                 break
             history.append(ok(k, asked.params, loss_of(asked.params), cost_of(asked.params)))
         counts[wanted] = len(history)
-    assert counts[30] < counts[70]
-    assert 15 <= counts[30] <= 60
+    assert counts[15] < counts[40]
+    assert 8 <= counts[15] <= 30
 
 
 def test_integers_reach_both_bounds_in_a_search():

@@ -1,5 +1,6 @@
 import math
 
+import numpy as np
 import pytest
 
 from wholestack.errors import InputError
@@ -14,6 +15,7 @@ from wholestack.search.trials import spent
         {"status": "ok", "output": math.nan, "cost": 1.0},
         {"status": "ok", "output": 1.0, "cost": math.inf},
         {"status": "ok", "output": 1.0},
+        {"status": "ok", "output": "low", "cost": 1.0},
         {"status": "ok", "cost": 1.0},
         {"status": "ok", "output": 1.0, "cost": 0.0},
         {"status": "failed"},
@@ -39,6 +41,14 @@ def test_records_come_back_from_json_with_their_types():
     back = from_json(Suggestion, to_json(asked))
     assert back == asked
     assert [type(value) for value in back.params.values()] == [float, int, str]
+
+
+def test_numpy_scalars_become_plain_numbers():
+    trial = Trial(
+        number=0, params={"a": np.float64(1.5), "b": np.int64(3)}, status="ok", output=np.float32(2), cost=np.int64(4)
+    )
+    assert [type(x) for x in (*trial.params.values(), trial.output, trial.cost)] == [float, int, float, float]
+    assert from_json(Trial, to_json(trial)) == trial
 
 
 def test_failed_and_abandoned_trials_count_in_what_was_spent():

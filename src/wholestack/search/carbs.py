@@ -3,7 +3,7 @@
 Each suggestion draws a cost level t between the cheap end of the front and what may be spent on one trial now, and
 looks round the front for the point that most improves on the front at t among those that cost at most t:
 
-    score = log EI(output; front(t)) + log P(cost < t) + log P(success) + log search prior
+    score = log EI(output; front(t)) + log P(cost < t) + 3 log P(success) + log search prior
 
 Levels fall off as cost^-bias, so that cheap trials, which are nearly free, are many and costly ones few and well
 prepared. The highest level is no more than ``growth`` times the costliest trial yet, and beyond that trial no more than
@@ -78,10 +78,16 @@ class Settings(Record):
     """A level beyond the costliest trial yet is at most this share of what has been spent."""
     top: float = 0.3
     """A level is drawn from the top e-fold below the highest while less than this share of the money went there."""
-    climb: float = 0.01
+    climb: float = 0.005
     """A level may be left for a higher one up to this share of what has been spent."""
     worth: float = 0.1
     """A level is left for a higher one when less is to be gained there than by paying this share more."""
+    success_weight: float = 3.0
+    """Power of P(success) in the score: with 1 the search keeps running along the edge of what fails."""
+    apart: float = 0.05
+    """Least distance from a pending point, in radii."""
+    exact_costs: int = 48
+    """A known cost function is asked for so many of the candidates that the models rank best."""
     candidates: int = 768
     """Candidates before refinement."""
 
@@ -272,9 +278,21 @@ def _modelled(step: _Step, evidence: Evidence, busy: Array) -> Suggestion:
         return again
     taken = np.concatenate([evidence.tried, busy])
     score, found = _climb(
-        step, _Score(step=step, evidence=evidence, models=models, front=front, bases=bases, level=level, taken=taken)
+        step,
+        _Score(
+            step=step,
+            evidence=evidence,
+            models=models,
+            front=front,
+            bases=bases,
+            level=level,
+            taken=taken,
+            busy=busy,
+        ),
     )
     if not math.isfinite(found.score):
+        if float(evidence.log_cost.min()) > step.ceiling():
+            return _towards_cheaper(step, evidence, plain)
         return _fallback(step, evidence, "no candidate under the ceiling of cost that was not tried before")
     point = found.x[None, :]
     return step.suggestion(
@@ -357,8 +375,10 @@ class _Score:
     bases: Bases
     level: float
     taken: Array
+    busy: Array
 
     def log_cost(self, points: Array) -> Prediction:
+        """Log cost, by the known function where there is one."""
         known = self.step.known_costs(points)
         if known is None:
             return self.models.log_cost(points)
@@ -370,22 +390,44 @@ class _Score:
         return float(log_expected_improvement(output.mean, output.deviation, self.front.at(self.level))[0])
 
     def __call__(self, points: Array) -> Array:
-        cost = self.log_cost(points)
-        # Two deviations of doubt stay between an uncertain cost and the ceiling, which is a promise.
-        allowed = cost.mean + 2.0 * cost.deviation <= self.step.ceiling()
-        allowed &= ~_among(points, self.taken)
         value = np.full(len(points), -np.inf)
+        allowed = ~_among(points, self.taken) & self._apart(points)
         if not allowed.any():
             return value
-        points, settings = points[allowed], self.step.settings
-        output = self.models.output.predict(points)
-        value[allowed] = (
-            log_expected_improvement(output.mean, output.deviation, self.front.at(self.level))
-            + log_below(cost.mean[allowed], cost.deviation[allowed], self.level)
-            + np.log(np.maximum(self.models.success(points), 1e-12))
-            + log_search_prior(points, self.bases.x, self.step.space.ordered, settings.radius)
-        )
+        points = points[allowed]
+        worth, cost = self._worth(points), self.models.log_cost(points)
+        if self.step.cost is None:
+            value[allowed] = worth + self._under(cost)
+            return value
+        few = np.argsort(-(worth + self._under(cost)), kind="stable")[: self.step.settings.exact_costs]
+        exact = worth[few] + self._under(self.log_cost(points[few]))
+        value[np.flatnonzero(allowed)[few]] = exact
         return value
+
+    def _worth(self, points: Array) -> Array:
+        """Everything but cost."""
+        settings, output = self.step.settings, self.models.output.predict(points)
+        success = np.log(np.maximum(self.models.success(points), 1e-12))
+        prior = log_search_prior(points, self.bases.x, self.step.space.ordered, settings.radius)
+        gain = log_expected_improvement(output.mean, output.deviation, self.front.at(self.level))
+        return np.asarray(gain + settings.success_weight * success + prior, np.float64)
+
+    def _under(self, cost: Prediction) -> Array:
+        """Log probability of costing at most the level; forbidden above the ceiling.
+
+        Two deviations of doubt stay between an uncertain cost and the ceiling, which is a promise.
+        """
+        allowed = cost.mean + 2.0 * cost.deviation <= self.step.ceiling()
+        return np.where(allowed, log_below(cost.mean, cost.deviation, self.level), -np.inf)
+
+    def _apart(self, points: Array) -> Mask:
+        """Which points are not next to a pending one."""
+        ordered, least = self.step.space.ordered, self.step.settings.apart * self.step.settings.radius
+        apart = np.ones(len(points), bool)
+        for point in self.busy:
+            near = np.sum((points[:, ordered] - point[ordered]) ** 2, axis=1) < least**2
+            apart &= ~(near & (points[:, ~ordered] == point[~ordered]).all(axis=1))
+        return apart
 
 
 def _climb(step: _Step, score: "_Score") -> tuple["_Score", Maximum]:
@@ -443,12 +485,35 @@ def _resample(
     return step.suggestion(point, "resample", note=note, level=level, log_cost=log_cost, success=success)
 
 
+def _towards_cheaper(step: _Step, evidence: Evidence, models: Models) -> Suggestion:
+    """All trials cost more than one may cost now: the cheapest of wide steps round the cheapest trial."""
+    base = evidence.x[[int(np.argmin(evidence.log_cost))]]
+    count = step.settings.candidates
+    length = step.settings.radius * np.repeat(np.array([1.0, 2.0, 4.0]), math.ceil(count / 3))[:count]
+    points = step.space.move(np.repeat(base, count, axis=0), length, np.full(count, 0.5), step.rng)
+    known = step.known_costs(points)
+    costs = models.log_cost(points).mean if known is None else known
+    row, ceiling = int(np.argmin(costs)), step.ceiling()
+    # With a limit on each trial an uncertain cost may be tried out; what is left of the total may not be overrun.
+    certain = known is not None or step.budget.total_cost is not None
+    if certain and costs[row] > ceiling:
+        raise InputError(
+            f"nothing costs less than the {_exp(ceiling):g} that is left: the cheapest found costs {_exp(costs[row]):g}",
+            remedy="stop here, or raise the budget",
+        )
+    note = f"every trial so far cost more than {_exp(ceiling):g}: towards cheaper params"
+    return step.suggestion(points[row], "fallback", note=note, log_cost=float(costs[row]))
+
+
 def _fallback(step: _Step, evidence: Evidence, why: str) -> Suggestion:
     """A step from an affordable trial near the raw front, with the reason."""
     ceiling = step.ceiling()
     rows = [row for row in model_front(evidence.log_cost, evidence.loss).rows if evidence.log_cost[row] <= ceiling]
     if not rows:
-        raise InputError(f"no trial so far cost less than the {_exp(ceiling):g} that is left", remedy="stop here")
+        raise InputError(
+            f"{why}, and no trial so far cost less than {_exp(ceiling):g}",
+            remedy="move the search centre to cheaper params, or raise the budget",
+        )
     bases = evidence.x[rows]
     count = len(rows)
     points = local_candidates(

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import ClassVar, Literal
 
 from wholestack.errors import InputError
@@ -36,8 +37,12 @@ class Trial(Record):
         where = f"trial {self.number}"
         for key in ("output", "cost"):
             value = getattr(self, key)
-            if value is not None and not math.isfinite(value):
-                raise InputError(f"{where}: {key} is {value}", remedy="tell it as failed, with a kind")
+            if value is None:
+                continue
+            if not isinstance(value, Real) or not math.isfinite(value):
+                raise InputError(f"{where}: {key} is {value!r}", remedy="tell it as failed, with a kind")
+            object.__setattr__(self, key, float(value))
+        object.__setattr__(self, "params", {key: _plain(value) for key, value in self.params.items()})
         if self.status == "ok" and (self.output is None or self.cost is None or self.cost <= 0):
             raise InputError(f"{where}: ok needs an output and a cost above 0, got {self.output} and {self.cost}")
         if self.status != "ok" and (self.output is not None or not self.kind):
@@ -86,6 +91,13 @@ class Budget(Record):
             value = getattr(self, key)
             if value is not None and not 0 < value < math.inf:
                 raise InputError(f"budget: {key} must be positive and finite: {value}")
+
+
+def _plain(value: Value | Real) -> Value:
+    """Scalars of numpy cannot be written as JSON."""
+    if isinstance(value, (str, int)):
+        return value
+    return int(value) if isinstance(value, Integral) else float(value)
 
 
 def spent(trials: "list[Trial] | tuple[Trial, ...]") -> float:
