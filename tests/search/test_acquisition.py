@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
@@ -21,6 +21,7 @@ from wholestack.search.acquisition import (
 PLANE = Space([Linear("x", centre=0.0), Linear("y", centre=0.0)])
 
 
+@settings(deadline=None)
 @given(st.floats(-3, 3), st.floats(0.05, 3), st.floats(-3, 3))
 def test_expected_improvement_is_the_integral(mean, deviation, target):
     low = min(target, mean) - 12 * deviation

@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wholestack.errors import InputError
@@ -80,6 +80,7 @@ def test_a_whole_number_moves_even_when_the_step_is_shorter_than_a_notch():
     assert {dimension.decode(float(c)) for c in moved} == {4, 5, 6}
 
 
+@settings(deadline=None)
 @given(st.floats(1e-5, 1e-1), st.floats(-8, 8))
 def test_log_coordinates_are_decades_from_the_centre(centre, decades):
     dimension = Log("lr", centre=centre)

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wholestack.errors import InputError
@@ -15,6 +15,7 @@ def ok(number, output, cost, x=None):
 points = st.lists(st.tuples(st.floats(-1e3, 1e3), st.floats(1e-3, 1e6)), min_size=1, max_size=40)
 
 
+@settings(deadline=None)
 @given(points)
 def test_the_plain_front_is_the_brute_force_front(raw):
     trials = [ok(k, output, cost) for k, (output, cost) in enumerate(raw)]
@@ -26,6 +27,7 @@ def test_the_plain_front_is_the_brute_force_front(raw):
     assert [p.cost for p in front] == sorted({p.cost for p in front})
 
 
+@settings(deadline=None)
 @given(points)
 def test_maximise_is_minimise_of_the_negative(raw):
     up = pareto_front([ok(k, o, c) for k, (o, c) in enumerate(raw)], direction="maximise")
@@ -62,6 +64,7 @@ def test_a_fraction_outside_the_unit_interval_is_refused():
         pareto_front([], min_cost_fraction=-0.1)
 
 
+@settings(deadline=None)
 @given(points)
 def test_the_front_model_never_rises_with_cost_and_never_lies_above_a_point_it_contains(raw):
     value, log_cost = np.array([o for o, _ in raw]), np.log([c for _, c in raw])

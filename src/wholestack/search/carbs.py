@@ -78,7 +78,7 @@ class Settings(Record):
     """A level beyond the costliest trial yet is at most this share of what has been spent."""
     top: float = 0.3
     """A level is drawn from the top e-fold below the highest while less than this share of the money went there."""
-    climb: float = 0.005
+    climb: float = 0.01
     """A level may be left for a higher one up to this share of what has been spent."""
     worth: float = 0.1
     """A level is left for a higher one when less is to be gained there than by paying this share more."""
@@ -498,7 +498,7 @@ def _towards_cheaper(step: _Step, evidence: Evidence, models: Models) -> Suggest
     certain = known is not None or step.budget.total_cost is not None
     if certain and costs[row] > ceiling:
         raise InputError(
-            f"nothing costs less than the {_exp(ceiling):g} that is left: the cheapest found costs {_exp(costs[row]):g}",
+            f"nothing found costs less than the {_exp(ceiling):g} that is left, but {_exp(costs[row]):g} or more",
             remedy="stop here, or raise the budget",
         )
     note = f"every trial so far cost more than {_exp(ceiling):g}: towards cheaper params"
