@@ -1,8 +1,9 @@
 """Find the regime in which runs of seconds follow a law: held-out bits per byte against training FLOPs.
 
-    python benchmarks/laptop_regime.py --set flops=5e10 vocab=1024 --vary lr=0.005,0.01,0.02    one key at a time
-    python benchmarks/laptop_regime.py --set flops=5e10 layers=1 width=64 --near 40             random, round a centre
-    python benchmarks/laptop_regime.py --each flops=2e11,layers=2,width=96 flops=2e12,layers=4  one run for each group
+    python benchmarks/laptop_regime.py --vary lr=0.004,0.008,0.016 vocab=512,2048       one key at a time
+    python benchmarks/laptop_regime.py --set width=48 --near 24                         random, round a centre
+    python benchmarks/laptop_regime.py --each flops=2e11,width=48 flops=5e11,width=64   one run for each group
+    python benchmarks/laptop_regime.py --law                                  the best shape found at each cost
 
 Text: the standard library's source and ``pydoc_data.topics``. Held out: whole files, chosen by the hash of their
 names. Bits per byte: nats of all predicted held-out tokens / ln 2 / bytes of these tokens, in windows of the context
@@ -47,26 +48,39 @@ SKIPPED = (
 HELD_OUT_PART = 0.06
 HELD_OUT_TOKENS_BYTES = 160_000
 TOKENIZER_SAMPLE_BYTES = 3_000_000
+LAW = (
+    "flops=1e10,layers=1,width=32,batch=2",
+    "flops=2.5e10",
+    "flops=5e10",
+    "flops=5e10,seed=1",
+    "flops=5e10,seed=2",
+    "flops=1e11",
+    "flops=2e11,width=48",
+    "flops=5e11,width=64",
+    "flops=1e12,layers=3,width=80",
+    "flops=2e12,layers=3,width=96,batch=8",
+    "flops=6e12,layers=4,width=144,batch=8",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
     """One run: every choice that is searched or fixed."""
 
-    vocab: int = 512
+    vocab: int = 1024
     context: int = 64
     layers: int = 2
-    width: int = 64
-    head_size: int = 32
+    width: int = 32
+    head_size: int = 16
     kv_heads: int = 1
     mlp_ratio: float = 8 / 3
     tied: bool = False
     qk_norm: bool = True
     flops: float = 5e10
-    batch: int = 8
-    lr: float = 0.01
+    batch: int = 4
+    lr: float = 0.008
     weight_decay: float = 0.1
-    warmup: float = 0.05
+    warmup: float = 0.02
     decay: str = "linear"
     final: float = 0.0
     beta2: float = 0.95
@@ -246,7 +260,10 @@ def main() -> None:
     parser.add_argument("--vary", nargs="*", default=[], help="key=v1,v2,...: one run a value, one key at a time")
     parser.add_argument("--near", type=int, default=0, help="this many random points round the one of --set")
     parser.add_argument("--each", nargs="*", default=[], help="key=value,key=value,...: one run for each group")
+    parser.add_argument("--law", action="store_true", help="the table of docs/decisions/0003-laptop-regime.md")
     arguments = parser.parse_args()
+    if arguments.law:
+        arguments.each = list(LAW)
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     base = replace(Point(), **dict(map(_parse, arguments.set)))

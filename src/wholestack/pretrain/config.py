@@ -94,7 +94,7 @@ class OptimizerConfig(Record):
     """Steps of the whole run; the schedule is laid over them."""
     weight_decay: float = 0.1
     """Decoupled decay of the matrices; a step multiplies them by 1 - lr * weight_decay."""
-    warmup_fraction: float = 0.05
+    warmup_fraction: float = 0.02
     """Part of the steps over which the learning rate rises linearly from zero."""
     decay: Decay = "linear"
     """Shape of the fall after the warm-up."""
