@@ -70,6 +70,10 @@ class Transformer(nn.Module):
         Raises:
             InputError: more positions than the context holds.
         """
+        return self.unembed(self.hidden(tokens, positions, mask))
+
+    def hidden(self, tokens: Tensor, positions: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
+        """Last hidden states ``[B, T, W]``, final norm included; arguments as for :meth:`forward`."""
         rotations = self._rotations_at(tokens, positions)
         if mask is not None and mask.dim() == 3:
             mask = mask[:, None]
@@ -78,8 +82,11 @@ class Transformer(nn.Module):
             stream = stream * (EMBEDDING_DEVIATION / _head_deviation(self.config))
         for block in self.blocks:
             stream = block(stream, rotations, mask)
-        stream = rms_norm(stream, self.norm, self.config.norm_epsilon)
-        return F.linear(stream, self.embedding if self.head is None else self.head)
+        return rms_norm(stream, self.norm, self.config.norm_epsilon)
+
+    def unembed(self, hidden: Tensor) -> Tensor:
+        """Logits ``[..., V]`` of hidden states ``[..., W]``: a scorer asks for them only where it scores."""
+        return F.linear(hidden, self.embedding if self.head is None else self.head)
 
     def _rotations_at(self, tokens: Tensor, positions: Tensor | None) -> Tensor:
         table = self.get_buffer("rotations")
