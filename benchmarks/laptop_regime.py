@@ -55,11 +55,11 @@ LAW = (
     "flops=5e10,seed=1",
     "flops=5e10,seed=2",
     "flops=1e11",
-    "flops=2e11,width=48",
-    "flops=5e11,width=64",
-    "flops=1e12,layers=3,width=80",
+    "flops=2e11,width=48,batch=8",
+    "flops=5e11,width=64,batch=8",
+    "flops=1e12,layers=3,width=80,batch=8",
     "flops=2e12,layers=3,width=96,batch=8",
-    "flops=6e12,layers=4,width=144,batch=8",
+    "flops=6e12,layers=4,width=128,batch=16",
 )
 
 
