@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from wholestack.experiments.recipe import DimensionSpec, Recipe
-from wholestack.experiments.records import ForecastPoint, Laws, Params, Plan, SettingLaw, TrialRecord
+from wholestack.experiments.records import ForecastPoint, Laws, Params, Plan, Role, SettingLaw, TrialRecord
 from wholestack.experiments.scheduling import search_trial
 from wholestack.experiments.settings import cost_flops, training_plan, with_cost
 from wholestack.scaling.allocation import allocate
@@ -22,6 +22,11 @@ from wholestack.scaling.setting import Setting, SettingTrial
 from wholestack.scaling.settings import SettingForecast, SettingsLaw, fit_settings
 from wholestack.search import pareto_front
 
+LAWFUL: tuple[Role, ...] = ("ladder", "rung")
+"""Runs that took their settings from the laws, as the large run will."""
+FEWEST_LAWFUL = 8
+CHEAPEST_SHARE = 0.1
+"""The cheapest trials give one point of the front, so that it does not start with whatever cost least."""
 CURVE_POINTS = 25
 SIZE_SHARE = 0.5
 """Exponent of size (and of tokens) against cost when only these two are scaled: Hoffmann et al. 2022, table 2."""
@@ -36,33 +41,54 @@ def fit_laws(recipe: Recipe, plan: Plan, trials: Sequence[TrialRecord], *, seed:
         trials: In order of acknowledgement.
         seed: The rehearsal's seed.
     """
-    usable = [trial for trial in trials if trial.outcome == "ok" and trial.role in ("search", "random", "rung")]
+    usable = _usable(trials)
     front = front_trials(recipe, usable)
     if not front:
         return _refused(recipe, plan, usable, front, "no trial of the search ended well")
-    law = fit_settings(
+    law = _settings_law(recipe, usable, seed)
+    if isinstance(law, Refusal):
+        return _refused(recipe, plan, usable, front, law.reason)
+    alike = [trial for trial in usable if trial.role in LAWFUL]
+    enough = len(alike) >= FEWEST_LAWFUL
+    loss = fit_loss(
+        [_run_point(recipe, trial) for trial in (alike if enough else usable)],
+        scatter="noise" if enough else "search",
+        rng=np.random.default_rng([seed, 4, len(usable)]),
+    )
+    if isinstance(loss, Refusal):
+        return _refused(recipe, plan, usable, front, loss.reason)
+    basis = f"{len(alike)} runs with the laws' own settings" if enough else f"the edge below all {len(usable)} trials"
+    return _supported(_Fitted(recipe=recipe, plan=plan, front=front, loss=loss, law=law, basis=basis))
+
+
+def ladder_settings(
+    recipe: Recipe, trials: Sequence[TrialRecord], costs: Sequence[float], *, seed: int
+) -> list[Params]:
+    """Settings of the ladder's trials from the laws of the search; none if it supports no laws."""
+    usable = _usable(trials)
+    front = front_trials(recipe, usable)
+    law = _settings_law(recipe, usable, seed) if front else None
+    return [settings_at(recipe, law, front, cost) for cost in costs] if isinstance(law, SettingsLaw) else []
+
+
+def _usable(trials: Sequence[TrialRecord]) -> list[TrialRecord]:
+    return [trial for trial in trials if trial.outcome == "ok" and trial.role in ("search", "random", *LAWFUL)]
+
+
+def _settings_law(recipe: Recipe, usable: Sequence[TrialRecord], seed: int) -> SettingsLaw | Refusal:
+    return fit_settings(
         [_setting_trial(recipe, trial) for trial in usable],
         _settings(recipe),
         level=recipe.level,
         rng=np.random.default_rng([seed, 3, len(usable)]),
     )
-    if isinstance(law, Refusal):
-        return _refused(recipe, plan, usable, front, law.reason)
-    loss = fit_loss(
-        [_run_point(recipe, trial) for trial in usable],
-        scatter="search",
-        rng=np.random.default_rng([seed, 4, len(usable)]),
-    )
-    if isinstance(loss, Refusal):
-        return _refused(recipe, plan, usable, front, loss.reason)
-    return _supported(_Fitted(recipe=recipe, plan=plan, front=front, loss=loss, law=law))
 
 
 def front_trials(recipe: Recipe, trials: Sequence[TrialRecord]) -> list[TrialRecord]:
-    """Trials of search and rung on the Pareto front, cheapest first; of repeated settings the first trial."""
-    done = [trial for trial in trials if trial.role in ("search", "rung") and trial.outcome == "ok"]
+    """Trials of search, ladder and rung on the Pareto front, cheapest first; of repeated settings the first trial."""
+    done = [trial for trial in trials if trial.role in ("search", *LAWFUL) and trial.outcome == "ok"]
     told = [replace(search_trial(trial, recipe.metric), number=index) for index, trial in enumerate(done)]
-    return [done[point.trials[0]] for point in pareto_front(told)]
+    return [done[point.trials[0]] for point in pareto_front(told, min_cost_fraction=CHEAPEST_SHARE)]
 
 
 def scale_up(recipe: Recipe, trial: TrialRecord, target_flops: float) -> Params:
@@ -150,6 +176,7 @@ class _Fitted:
     front: Sequence[TrialRecord]
     loss: LossLaw
     law: SettingsLaw
+    basis: str
 
     def params_at(self, cost: float) -> Params:
         return settings_at(self.recipe, self.law, self.front, cost)
@@ -175,6 +202,7 @@ def _supported(fitted: _Fitted) -> Laws:
     return Laws(
         pareto=tuple(trial.name for trial in front),
         form=target.form,
+        basis=fitted.basis,
         supported=True,
         refusal="",
         level=recipe.level,
@@ -249,6 +277,7 @@ def _refused(
     return Laws(
         pareto=tuple(trial.name for trial in front),
         form="none",
+        basis="",
         supported=False,
         refusal=reason,
         level=recipe.level,

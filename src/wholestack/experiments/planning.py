@@ -13,12 +13,15 @@ SMALL = "small, 1 thread"
 LARGE_ALONE = "large, 1 thread"
 LARGE = "large, all threads"
 
-LARGE_SHARE = 0.3
+LARGE_SHARE = 0.27
 """Of the time left after the preflight, planned for the large run."""
-SAFETY = 0.85
+SAFETY = 0.65
 """Rates of probes are seldom met by whole runs: checkpoints, other shapes, a busy machine."""
 WORTHWHILE_SPEED_UP = 1.1
 """Below it the threads of the large run wait for each other: on a crowded machine one is faster."""
+LADDER_STEPS, LADDER_FACTOR, LADDER_SEEDS = 5, 2.0, 2
+LADDER_TOP = 0.98
+"""Of the largest cost of a trial: whole steps may overshoot a little."""
 FIXED_S = {"preflight": 8.0, "data": 20.0, "evaluation": 4.0, "scaling": 12.0, "landing": 10.0}
 """Planned wall seconds of the phases whose work does not grow with the budget."""
 RESERVE_S = FIXED_S["scaling"] + FIXED_S["landing"]
@@ -28,13 +31,14 @@ BYTES_OF_DATA = 90_000_000
 
 
 def probe_shapes(recipe: Recipe, *, threads: int) -> dict[str, dict[str, int]]:
-    """Shapes of the speed probe: a middling trial on one thread, a large run on all."""
+    """Shapes of the speed probe: a middling trial on one thread, a large run on one thread and on all it may have."""
     base = {"vocab_size": recipe.vocab_size, "context": recipe.context, "head_size": 16}
-    return {
+    large = {**base, "layers": 3, "width": 96, "batch_size": 12}
+    alone = {
         SMALL: {**base, "layers": 2, "width": 64, "batch_size": 4, "threads": 1},
-        LARGE_ALONE: {**base, "layers": 4, "width": 128, "batch_size": 8, "threads": 1},
-        LARGE: {**base, "layers": 4, "width": 128, "batch_size": 8, "threads": threads},
+        LARGE_ALONE: {**large, "threads": 1},
     }
+    return {**alone, LARGE: {**large, "threads": threads}} if threads > 1 else alone
 
 
 def make_plan(recipe: Recipe, *, budget_s: float, used_s: float, rates_flops_s: dict[str, float]) -> Plan:
@@ -54,12 +58,14 @@ def make_plan(recipe: Recipe, *, budget_s: float, used_s: float, rates_flops_s: 
             f"a budget of {budget_s:.0f} s is too short to plan from", remedy=f"give at least {SHORTEST_BUDGET_S:.0f} s"
         )
     left_s = max(0.0, budget_s - used_s - FIXED_S["data"] - FIXED_S["evaluation"] - RESERVE_S)
-    speed_up = rates_flops_s[LARGE] / rates_flops_s[LARGE_ALONE]
+    speed_up = rates_flops_s.get(LARGE, 0.0) / rates_flops_s[LARGE_ALONE]
     threads = recipe.large_threads if speed_up >= WORTHWHILE_SPEED_UP else 1
     rate_large = SAFETY * rates_flops_s[LARGE if threads > 1 else LARGE_ALONE]
     largest = recipe.max_trial_cost_flops or LARGE_SHARE * left_s * rate_large / recipe.target_multiple
     large_s = largest * recipe.target_multiple / rate_large
     rung_s = largest * recipe.rung_multiple / rate_large
+    ladder = largest * LADDER_SEEDS * sum(LADDER_FACTOR**-step for step in range(LADDER_STEPS))
+    ladder_s = ladder / (SAFETY * rates_flops_s[SMALL]) / recipe.workers
     return Plan(
         budget_s=budget_s,
         rate_flops_s=rates_flops_s[SMALL],
@@ -69,9 +75,21 @@ def make_plan(recipe: Recipe, *, budget_s: float, used_s: float, rates_flops_s: 
         rung_cost_flops=largest * recipe.rung_multiple,
         target_cost_flops=largest * recipe.target_multiple,
         workers=recipe.workers,
-        seconds={**FIXED_S, "search": max(0.0, left_s - large_s - rung_s), "rung": rung_s, "large": large_s},
+        seconds={
+            **FIXED_S,
+            "search": max(0.0, left_s - large_s - rung_s - ladder_s),
+            "ladder": ladder_s,
+            "rung": rung_s,
+            "large": large_s,
+        },
         disk_bytes=disk_bytes(recipe),
     )
+
+
+def ladder_costs(plan: Plan) -> list[float]:
+    """Costs of the ladder's trials: five steps by a factor of two below the largest, each with two seeds."""
+    steps = (plan.max_trial_cost_flops * LADDER_TOP / LADDER_FACTOR**step for step in range(LADDER_STEPS))
+    return [cost for cost in steps for _ in range(LADDER_SEEDS)]
 
 
 def disk_bytes(recipe: Recipe) -> int:

@@ -29,7 +29,7 @@ from wholestack.claim import ClaimStatus
 from wholestack.record import Record
 
 Params = dict[str, float | int | str]
-Role = Literal["random", "search", "rung", "large", "scaled"]
+Role = Literal["random", "search", "ladder", "rung", "large", "scaled"]
 TrialOutcome = Literal["ok", "diverged", "out_of_memory", "timeout", "failed", "abandoned"]
 PhaseName = Literal["preflight", "data", "evaluation", "search", "scaling", "rung", "large", "landing"]
 
@@ -227,7 +227,9 @@ class Laws(Record):
     pareto: tuple[str, ...]
     """Names of the trials on the Pareto front, cheapest first."""
     form: str
-    """Form of the law for the metric, or why there is none."""
+    """Form of the law for the metric, or ``none``."""
+    basis: str
+    """Which runs it was fitted to."""
     supported: bool
     """Whether the points can support a prediction."""
     refusal: str

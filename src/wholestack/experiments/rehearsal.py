@@ -14,7 +14,7 @@ from pathlib import Path
 from wholestack.data.corpus import Corpus
 from wholestack.errors import RunDirectoryError
 from wholestack.experiments.budget import BudgetClock
-from wholestack.experiments.phases import data, landing, long_runs, preflight, search
+from wholestack.experiments.phases import data, landing, long_runs, preflight, scaling, search
 from wholestack.experiments.preflight import versions
 from wholestack.experiments.progress import Watcher, nobody
 from wholestack.experiments.recipe import Recipe
@@ -127,7 +127,7 @@ def _phases(stage: Stage) -> Sequence[tuple[PhaseName, Callable[[], str]]]:
         ("data", lambda: data.run_data(stage)),
         ("evaluation", lambda: data.run_evaluation(stage)),
         ("search", lambda: search.run(stage, training_runs(stage))),
-        ("scaling", lambda: search.run_scaling(stage)),
+        ("scaling", lambda: scaling.run(stage, training_runs(stage))),
         ("rung", lambda: long_runs.run_rung(stage, training_runs(stage))),
         ("large", lambda: long_runs.run_large(stage, training_runs(stage))),
         ("landing", lambda: landing.run(stage)),

@@ -39,7 +39,7 @@ Scatter = Literal["noise", "search"]
 MIN_POINTS = 8
 MIN_DECADES = 1.0
 REPLICATES = 400
-DISCREPANCY_PER_DECADE = 0.005
+DISCREPANCY_PER_DECADE = 0.015
 """Standard deviation of log loss that no form explains, per decade beyond the costliest run."""
 VALIDATION_SHARE = 0.5
 """Part of the validation error that is taken for lack of fit, again per decade: scatter that is not noise persists."""

@@ -7,11 +7,15 @@ geometric centres of the runs in the fit. Every form gives ln L; theta are its p
 form           ln L                                                parameters
 =============  ==================================================  ===========================================
 line           l - s x                                             l, s
+semilog        l + ln(1 - s x)                                     l, s
 bend           l - s x + c h(x)                                    l, s, c
 power          ln(E + A exp(-a x))                                 ln E, ln A, ln a
 size_tokens    ln(E + A exp(-a n) + B exp(-b d))                   ln E, ln A, ln B, ln a, ln b
 tied           ln(E + A exp(-a n) + B exp(-a d))                   ln E, ln A, ln B, ln a
 =============  ==================================================  ===========================================
+
+``semilog`` is a loss that falls by the same amount for every factor of cost: the middle of a long fall, where the
+slope in log-log still steepens (measured on models of 1e10 to 1e13 FLOPs; see docs/log.md).
 
 ``bend`` is for tiny models, whose curve is still leaving the unigram plateau: h(x) = x^2 up to the costliest run
 and its tangent from there, so a forecast follows the slope at the costly end and does not turn upward.
@@ -32,6 +36,8 @@ from wholestack.scaling.points import Array, Table
 
 ASYMPTOTE_SHARE = 0.5
 """Centre of the prior of E, as a share of the lowest loss; also the fixed asymptote unless the caller knows one."""
+SMALLEST_SHARE = 0.05
+"""``semilog`` stops falling at this share of the loss at the centre."""
 FIXED_SD = 1e-4
 """Prior standard deviation of ln E when it is fixed."""
 
@@ -143,6 +149,15 @@ def _line(theta: Array, features: Features) -> Evaluation:
     return Evaluation(theta[:, :1] - theta[:, 1:2] * x, np.broadcast_to(jacobian, (len(theta), *jacobian.shape)))
 
 
+def _semilog(theta: Array, features: Features) -> Evaluation:
+    x, slope = features.x, theta[:, 1:2]
+    left = 1 - slope * x
+    inside = left > SMALLEST_SHARE
+    kept = np.where(inside, left, SMALLEST_SHARE)
+    jacobian = np.stack(np.broadcast_arrays(1.0, np.where(inside, -x / kept, 0.0)), axis=-1)
+    return Evaluation(theta[:, :1] + np.log(kept), jacobian)
+
+
 def _bend(theta: Array, features: Features) -> Evaluation:
     x, end = features.x, features.end
     curve = np.where(x <= end, x**2, 2 * end * x - end**2)
@@ -188,6 +203,7 @@ def _sizes(features: Features) -> tuple[Array, Array]:
 
 
 LINE = Form(name="line", prior_weight=0.15, parameters=("l", "s"), needs_size=False, evaluate=_line)
+SEMILOG = Form(name="semilog", prior_weight=0.15, parameters=("l", "s"), needs_size=False, evaluate=_semilog)
 BEND = Form(name="bend", prior_weight=0.25, parameters=("l", "s", "c"), needs_size=False, evaluate=_bend)
 POWER = Form(name="power", prior_weight=0.6, parameters=("ln E", "ln A", "ln a"), needs_size=False, evaluate=_power)
 SIZE_TOKENS = Form(
@@ -199,5 +215,5 @@ SIZE_TOKENS = Form(
 )
 TIED = Form(name="tied", prior_weight=2.0, parameters=("ln E", "ln A", "ln B", "ln a"), needs_size=True, evaluate=_tied)
 
-COST_FORMS = (LINE, POWER, BEND)
+COST_FORMS = (LINE, SEMILOG, POWER, BEND)
 SIZE_FORMS = (TIED, SIZE_TOKENS)

@@ -45,7 +45,7 @@ def make_outcome(stage: Stage) -> Outcome:
     name = _metric_name(stage)
     large = landing_of(stage, "large", name)
     searched = [trial for trial in trials if trial.role == "search"]
-    completed = [trial for trial in trials if trial.role in ("search", "random") and trial.outcome == "ok"]
+    completed = [trial for trial in trials if trial.role in ("search", "random", "ladder") and trial.outcome == "ok"]
     lines = claim_lines(run, now=stage.clock.now)
     go, why = go_or_no_go(stage)
     refused = laws is not None and not laws.supported

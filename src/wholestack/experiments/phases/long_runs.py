@@ -6,7 +6,8 @@ from wholestack.claim import status_of
 from wholestack.evals.items import ItemSet, metric_name
 from wholestack.experiments import claims
 from wholestack.experiments.laws import fit_laws
-from wholestack.experiments.phases.search import POLL_S, acknowledge, describe, report_support
+from wholestack.experiments.phases.scaling import describe, report_support
+from wholestack.experiments.phases.search import POLL_S, acknowledge
 from wholestack.experiments.planning import RESERVE_S
 from wholestack.experiments.records import (
     LAWS_RUNG,

@@ -1,10 +1,10 @@
-"""Phases 4 and 5: trials until only the time for the rest is left; then the laws."""
+"""Phase 4: trials until only the time for the rest is left."""
 
 import itertools
 
-from wholestack.experiments.laws import fit_laws, front_trials
-from wholestack.experiments.planning import RESERVE_S
-from wholestack.experiments.records import LAWS_SEARCH, SUGGESTIONS, Laws, SuggestionRecord, TrialRecord
+from wholestack.experiments.laws import front_trials, scale_up
+from wholestack.experiments.planning import RESERVE_S, ladder_costs
+from wholestack.experiments.records import SUGGESTIONS, SuggestionRecord, TrialRecord
 from wholestack.experiments.scheduling import next_suggestion, unfinished
 from wholestack.experiments.stage import Stage, expected_seconds, pace_of
 from wholestack.experiments.training import TrainingRuns
@@ -14,6 +14,10 @@ from wholestack.search.models import Memory
 POLL_S = 0.25
 SPARE = 1.15
 """Rung and large run may take this much longer than expected before they would overrun."""
+FEWEST_FOR_PACE = 6
+"""Trials on the front before the rest is reckoned from them."""
+BATCH_GROWTH = 0.2
+"""Exponent of the batch against cost in that reckoning: 0.4 against tokens (Step Law), tokens as the root of cost."""
 SCORING_S = 1.0
 """Wall seconds of a trial beyond its training: start, load, score."""
 
@@ -36,43 +40,6 @@ def run(stage: Stage, runs: TrainingRuns) -> str:
     return f"{len(trials)} trials, {failed} failed, {len(front_trials(stage.recipe, trials))} on the Pareto front"
 
 
-def run_scaling(stage: Stage) -> str:
-    """Fit the laws to the search."""
-    stage.tell("scaling", "fitting laws", left_s=seconds_of_the_rest(stage))
-    laws = fit_laws(stage.recipe, stage.plan, stage.trials, seed=stage.seed)
-    stage.run.write(LAWS_SEARCH, laws)
-    report_support(stage, laws)
-    return describe(laws)
-
-
-def describe(laws: Laws) -> str:
-    """One line on what the laws say."""
-    if laws.target is None:
-        return f"no prediction: {laws.refusal}"
-    return f"{laws.target.value:.3f} ({laws.target.low:.3f} to {laws.target.high:.3f}) at {laws.target.cost_flops:.2e}"
-
-
-def report_support(stage: Stage, laws: Laws) -> None:
-    """A Finding on whether the trials support a prediction."""
-    if laws.supported:
-        stage.run.report(
-            finding("laws", "scaling.support", "ok", evidence=[describe(laws), *laws.warnings], at=stage.clock.now)
-        )
-        return
-    stage.run.report(
-        finding(
-            "laws",
-            "scaling.support",
-            "unknown",
-            evidence=[laws.refusal, *laws.warnings],
-            at=stage.clock.now,
-            cause="the trials cannot support a prediction",
-            remedy="give a longer --budget or a recipe with a wider range of costs",
-            owner="job owner",
-        )
-    )
-
-
 def acknowledge(stage: Stage, trial: TrialRecord) -> None:
     """Put a trial on the disk; a failure that says something is a Finding too."""
     stage.acknowledge(trial)
@@ -92,20 +59,26 @@ def acknowledge(stage: Stage, trial: TrialRecord) -> None:
 
 
 def seconds_of_the_rest(stage: Stage) -> float:
-    """Expected wall seconds of rung, large run and landing, from the pace so far and the plan's costs."""
-    plan = stage.plan
-    measured = [
-        trial.cost_flops / trial.train_seconds
-        for trial in stage.trials
-        if trial.outcome == "ok" and trial.threads == 1 and trial.cost_flops > 0.3 * plan.max_trial_cost_flops
-    ]
-    # Before costly trials have ended the plan's own seconds stand; afterwards the slower of the two is believed.
-    planned = plan.seconds["rung"] + plan.seconds["large"]
-    if len(measured) < 3:
-        return planned + RESERVE_S
-    rate = sorted(measured)[len(measured) // 2] * plan.speed_up
-    cost = plan.rung_cost_flops + plan.target_cost_flops
-    return max(0.8 * planned, cost / rate) + RESERVE_S
+    """Expected wall seconds of ladder, rung, large run and landing.
+
+    As planned while few trials have ended; then from their pace, for the best trial's settings scaled to each cost
+    with a batch that grows with it: a batch that stayed small would cost more steps than the laws will ask for.
+    """
+    plan, trials = stage.plan, stage.trials
+    front = front_trials(stage.recipe, trials)
+    if len(front) < FEWEST_FOR_PACE:
+        return plan.seconds["ladder"] + plan.seconds["rung"] + plan.seconds["large"] + RESERVE_S
+    pace = pace_of(stage.recipe, plan, trials)
+
+    def seconds(cost: float, threads: int) -> float:
+        params = scale_up(stage.recipe, front[-1], cost)
+        growth = max(1.0, cost / front[-1].cost_flops) ** BATCH_GROWTH
+        params["batch_size"] = max(1, round(float(params["batch_size"]) * growth))
+        return expected_seconds(stage.recipe, plan, pace, params, threads)
+
+    ladder_s = sum(seconds(cost, 1) + SCORING_S for cost in ladder_costs(plan)) / plan.workers
+    long_s = seconds(plan.rung_cost_flops, plan.large_threads) + seconds(plan.target_cost_flops, plan.large_threads)
+    return ladder_s + long_s + RESERVE_S
 
 
 def _start_next(stage: Stage, runs: TrainingRuns, waiting: list[SuggestionRecord], memory: Memory) -> bool:
