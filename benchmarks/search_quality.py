@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from wholestack.search import Budget, Categorical, Linear, Log, Logit, Space, Study
 
 Params = dict[str, Any]

@@ -5,9 +5,12 @@ way when they turn out slower than planned. All costs hang on one number, the la
 """
 
 from wholestack.errors import InputError
+from wholestack.experiments.pace import Work
 from wholestack.experiments.preflight import Needs
 from wholestack.experiments.recipe import Recipe
 from wholestack.experiments.records import Plan
+from wholestack.pretrain.config import ModelConfig
+from wholestack.pretrain.flops import training_flops
 
 SMALL = "small, 1 thread"
 LARGE_ALONE = "large, 1 thread"
@@ -30,12 +33,28 @@ BYTES_PER_TRIAL = 60_000
 BYTES_OF_DATA = 90_000_000
 
 
+SMALL_LAYERS, SMALL_WIDTH, SMALL_BATCH, HEAD_SIZE = 2, 64, 4, 16
+
+
+def small_step(recipe: Recipe) -> Work:
+    """One training step of the small probe."""
+    model = ModelConfig(
+        vocab_size=recipe.vocab_size,
+        context=recipe.context,
+        layers=SMALL_LAYERS,
+        width=SMALL_WIDTH,
+        head_size=HEAD_SIZE,
+        kv_heads=SMALL_WIDTH // HEAD_SIZE,
+    )
+    return Work(steps=1, layers=SMALL_LAYERS, cost_flops=training_flops(model, SMALL_BATCH * recipe.context))
+
+
 def probe_shapes(recipe: Recipe, *, threads: int) -> dict[str, dict[str, int]]:
     """Shapes of the speed probe: a middling trial on one thread, a large run on one thread and on all it may have."""
-    base = {"vocab_size": recipe.vocab_size, "context": recipe.context, "head_size": 16}
+    base = {"vocab_size": recipe.vocab_size, "context": recipe.context, "head_size": HEAD_SIZE}
     large = {**base, "layers": 3, "width": 96, "batch_size": 12}
     alone = {
-        SMALL: {**base, "layers": 2, "width": 64, "batch_size": 4, "threads": 1},
+        SMALL: {**base, "layers": SMALL_LAYERS, "width": SMALL_WIDTH, "batch_size": SMALL_BATCH, "threads": 1},
         LARGE_ALONE: {**large, "threads": 1},
     }
     return {**alone, LARGE: {**large, "threads": threads}} if threads > 1 else alone

@@ -2,8 +2,8 @@
 
 import itertools
 
-from wholestack.experiments.laws import front_trials, scale_up
-from wholestack.experiments.planning import RESERVE_S, ladder_costs
+from wholestack.experiments.laws import front_trials
+from wholestack.experiments.planning import RESERVE_S, SAFETY, small_step
 from wholestack.experiments.records import SUGGESTIONS, SuggestionRecord, TrialRecord
 from wholestack.experiments.scheduling import next_suggestion, unfinished
 from wholestack.experiments.stage import Stage, expected_seconds, pace_of
@@ -14,10 +14,8 @@ from wholestack.search.models import Memory
 POLL_S = 0.25
 SPARE = 1.15
 """Rung and large run may take this much longer than expected before they would overrun."""
-FEWEST_FOR_PACE = 6
-"""Trials on the front before the rest is reckoned from them."""
-BATCH_GROWTH = 0.2
-"""Exponent of the batch against cost in that reckoning: 0.4 against tokens (Step Law), tokens as the root of cost."""
+FEWEST_FOR_PACE = 8
+"""Trials before the machine's pace is judged by them."""
 SCORING_S = 1.0
 """Wall seconds of a trial beyond its training: start, load, score."""
 
@@ -61,24 +59,21 @@ def acknowledge(stage: Stage, trial: TrialRecord) -> None:
 def seconds_of_the_rest(stage: Stage) -> float:
     """Expected wall seconds of ladder, rung, large run and landing.
 
-    As planned while few trials have ended; then from their pace, for the best trial's settings scaled to each cost
-    with a batch that grows with it: a batch that stayed small would cost more steps than the laws will ask for.
+    As planned from the preflight's rates, stretched when the trials show that the machine has become slower since.
     """
+    plan = stage.plan
+    planned = plan.seconds["ladder"] + plan.seconds["rung"] + plan.seconds["large"]
+    return planned * _slowdown(stage) + RESERVE_S
+
+
+def _slowdown(stage: Stage) -> float:
+    """How much slower than the plan assumes the trials ran: 1 or more, judged on the shape of the small probe."""
     plan, trials = stage.plan, stage.trials
-    front = front_trials(stage.recipe, trials)
-    if len(front) < FEWEST_FOR_PACE:
-        return plan.seconds["ladder"] + plan.seconds["rung"] + plan.seconds["large"] + RESERVE_S
-    pace = pace_of(stage.recipe, plan, trials)
-
-    def seconds(cost: float, threads: int) -> float:
-        params = scale_up(stage.recipe, front[-1], cost)
-        growth = max(1.0, cost / front[-1].cost_flops) ** BATCH_GROWTH
-        params["batch_size"] = max(1, round(float(params["batch_size"]) * growth))
-        return expected_seconds(stage.recipe, plan, pace, params, threads)
-
-    ladder_s = sum(seconds(cost, 1) + SCORING_S for cost in ladder_costs(plan)) / plan.workers
-    long_s = seconds(plan.rung_cost_flops, plan.large_threads) + seconds(plan.target_cost_flops, plan.large_threads)
-    return ladder_s + long_s + RESERVE_S
+    if sum(trial.outcome == "ok" for trial in trials) < FEWEST_FOR_PACE:
+        return 1.0
+    step = small_step(stage.recipe)
+    assumed_s = step.cost_flops / (SAFETY * plan.rate_flops_s)
+    return max(1.0, pace_of(stage.recipe, plan, trials).seconds(step) / assumed_s)
 
 
 def _start_next(stage: Stage, runs: TrainingRuns, waiting: list[SuggestionRecord], memory: Memory) -> bool:
