@@ -13,6 +13,7 @@ from wholestack.experiments.records import ClaimLine
 from wholestack.experiments.settlement import keep_new
 from wholestack.experiments.settlement import settle as settle_claims
 from wholestack.experiments.why import broken_first
+from wholestack.finding import EXIT_UNKNOWN
 from wholestack.finding import exit_code as findings_exit_code
 from wholestack.record import to_builtins
 from wholestack.runs import RunDirectory, RunReader
@@ -31,7 +32,7 @@ def ready(folder: Path, /, *, json: Json = False) -> int:
         Print one JSON document.
     """
     lines = claim_lines(RunReader(folder), now=time.time())
-    code = exit_code([line.status for line in lines]) if lines else 3
+    code = exit_code([line.status for line in lines]) if lines else EXIT_UNKNOWN
     not_held = [line for line in lines if line.status != "held"]
     if json:
         print_json({"go": code == 0, "claims": [to_builtins(line) for line in lines]})
@@ -65,7 +66,7 @@ def settle(folder: Path, /, *, json: Json = False, all: Json = False) -> int:
             if all or each.status != "ok":
                 print(f"{each.status:<8} {each.check}: {'; '.join(each.evidence)}")
         print(f"settled {len(found)} claims, {sum(each.status == 'ok' for each in found)} held")
-    return findings_exit_code(found)
+    return findings_exit_code(found) if found else EXIT_UNKNOWN
 
 
 def why(folder: Path, claim: str | None = None, /, *, json: Json = False) -> int:
@@ -86,10 +87,12 @@ def why(folder: Path, claim: str | None = None, /, *, json: Json = False) -> int
     if json:
         print_json({"explanations": [to_builtins(each) for each in explanations]})
     elif not explanations:
-        print("nothing to explain: every claim held")
+        print(
+            "nothing to explain: every claim held" if lines else "nothing to explain: the run has sealed no claim yet"
+        )
     for each in explanations if not json else ():
         _print_explanation(each, lines)
-    return exit_code([line.status for line in lines])
+    return exit_code([line.status for line in lines]) if lines else EXIT_UNKNOWN
 
 
 def _print_explanation(each: Explanation, lines: tuple[ClaimLine, ...]) -> None:

@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from wholestack.cli.output import parse_duration, print_json
 from wholestack.cli.progress import TerminalWatcher
+from wholestack.cli.report import draw
 from wholestack.errors import InputError
 from wholestack.experiments import rehearsal
 from wholestack.experiments.dry_run import describe_plan, dry_run
@@ -16,7 +17,6 @@ from wholestack.experiments.recipe import Recipe, with_workers
 from wholestack.experiments.records import REPORT, Outcome
 from wholestack.recipes.load import load
 from wholestack.record import to_builtins
-from wholestack.report.rehearsal import write_report
 from wholestack.report.terminal import summary
 
 
@@ -64,7 +64,9 @@ def rehearse(
         Print one JSON document on stdout; everything else goes to stderr.
     """
     if resume is not None:
-        _refuse_with_resume(recipe=recipe != "laptop", out=out, seed=seed, workers=workers, stop_if_off=stop_if_off)
+        _refuse_with_resume(
+            recipe=recipe != "laptop", out=out, seed=seed, workers=workers, stop_if_off=stop_if_off, dry_run=dry_run
+        )
         run = rehearsal.resume(resume)
     else:
         asked = _recipe(recipe, workers)
@@ -82,7 +84,7 @@ def rehearse(
         except KeyboardInterrupt:
             print(f"wholestack: interrupted; go on with: wholestack rehearse --resume {run.path}", file=sys.stderr)
             raise
-        write_report(run.path)
+        draw(run.path)
     return _show(outcome, run.path, json=json)
 
 
@@ -112,7 +114,7 @@ def _recipe(name: str, workers: int | None) -> Recipe:
 
 def _refuse_with_resume(**given: object) -> None:
     for name, value in given.items():
-        if value not in (None, False):
+        if value is not None and value is not False:
             raise InputError(
                 f"--{name.replace('_', '-')} cannot be given with --resume",
                 remedy="a run keeps what it was started with",

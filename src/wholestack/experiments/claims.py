@@ -21,12 +21,12 @@ from wholestack.claim import Claim, seal
 from wholestack.data.corpus import Corpus
 from wholestack.evals.items import ItemSet, metric_name
 from wholestack.experiments.preflight import EXACT_CHECKSUM
+from wholestack.experiments.recipe import metric_unit
 from wholestack.experiments.records import ForecastPoint, Params, Role
-from wholestack.experiments.stage import Stage, claim_named
+from wholestack.experiments.stage import MACHINE_PACE, Stage, claim_named, find_claim
 from wholestack.record import digest
 
 MACHINE_EXACT = "machine.exact"
-MACHINE_PACE = "machine.pace"
 DATA = "data.sources"
 EVALUATION = "evaluation.fixed"
 FOUNDATIONS = (MACHINE_EXACT, MACHINE_PACE, DATA, EVALUATION)
@@ -53,7 +53,7 @@ def duration_claim(role: Role) -> str:
 
 def seal_machine(stage: Stage, host: str) -> Claim:
     """What the preflight stands for: right products (this claim is handed back), and a steady pace from now on."""
-    exact = seal(
+    exact = find_claim(stage.run, MACHINE_EXACT) or seal(
         MACHINE_EXACT,
         host,
         "The machine multiplies right: a product of integers has its known checksum.",
@@ -71,15 +71,16 @@ def seal_machine(stage: Stage, host: str) -> Claim:
         rests_on=[exact.id],
         sealed_at=stage.clock.now,
     )
-    stage.run.seal(exact)
-    stage.run.seal(pace)
+    _once(stage, exact)
+    _once(stage, pace)
     return exact
 
 
 def seal_data(stage: Stage, corpus: Corpus) -> Claim:
     """The data are what the ledger says, and nothing else."""
     names = ", ".join(corpus.sources)
-    return stage.run.seal(
+    return _once(
+        stage,
         seal(
             DATA,
             "data",
@@ -87,22 +88,23 @@ def seal_data(stage: Stage, corpus: Corpus) -> Claim:
             quantity="hash of the corpus",
             predicted=corpus.manifest.digest,
             sealed_at=stage.clock.now,
-        )
+        ),
     )
 
 
 def seal_evaluation(stage: Stage, items: ItemSet, smallest_difference: float) -> Claim:
     """The evaluation stays as it is, and how small a difference it sees."""
-    return stage.run.seal(
+    return _once(
+        stage,
         seal(
             EVALUATION,
             "evaluation",
             f"All runs are measured by {metric_name(stage.recipe.metric, items)}: {len(items.items)} items, which"
-            f" detect a paired difference of {smallest_difference:.3f} bits per byte.",
+            f" detect a paired difference of {smallest_difference:.3f} bits per byte in answer_bpb.",
             quantity="hash of the item set",
             predicted=items.digest,
             sealed_at=stage.clock.now,
-        )
+        ),
     )
 
 
@@ -110,7 +112,8 @@ def seal_run(
     stage: Stage, role: Role, params: Params, *, forecast: ForecastPoint | None, seconds: float, metric: str
 ) -> None:
     """Seal what is said about rung or large run before it starts; its metric only if it is foreseen."""
-    settings = stage.run.seal(
+    settings = _once(
+        stage,
         seal(
             settings_claim(role),
             f"{role} run",
@@ -118,9 +121,10 @@ def seal_run(
             quantity="hash of the settings",
             predicted=digest(params),
             sealed_at=stage.clock.now,
-        )
+        ),
     )
-    stage.run.seal(
+    _once(
+        stage,
         seal(
             duration_claim(role),
             f"{role} run",
@@ -130,25 +134,32 @@ def seal_run(
             interval=(0.0, SLOWEST_PACE * seconds),
             rests_on=[claim_named(stage.run, MACHINE_PACE).id, settings.id],
             sealed_at=stage.clock.now,
-        )
+        ),
     )
     if forecast is None:
         return
+    unit = metric_unit(stage.recipe.metric)
     foundations = [claim_named(stage.run, name).id for name in FOUNDATIONS]
-    stage.run.seal(
+    _once(
+        stage,
         seal(
             metric_claim(role),
             f"{role} run",
             f"{metric} of the {role} run ({forecast.cost_flops:.3g} FLOPs) lands between"
-            f" {forecast.low:.3f} and {forecast.high:.3f} bits per byte.",
-            quantity="bits per byte",
+            f" {forecast.low:.3f} and {forecast.high:.3f} {unit}.",
+            quantity=unit,
             predicted=forecast.value,
             interval=(forecast.low, forecast.high),
             level=stage.recipe.level,
             rests_on=[*foundations, settings.id],
             sealed_at=stage.clock.now,
-        )
+        ),
     )
+
+
+def _once(stage: Stage, claim: Claim) -> Claim:
+    """Seal a claim unless a session before a kill has sealed one of that name: what was sealed first stands."""
+    return find_claim(stage.run, claim.name) or stage.run.seal(claim)
 
 
 def shown(params: Params) -> str:

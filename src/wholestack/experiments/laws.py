@@ -64,8 +64,11 @@ def fit_laws(recipe: Recipe, plan: Plan, trials: Sequence[TrialRecord], *, seed:
 def ladder_settings(
     recipe: Recipe, trials: Sequence[TrialRecord], costs: Sequence[float], *, seed: int
 ) -> list[Params]:
-    """Settings of the ladder's trials from the laws of the search; none if it supports no laws."""
-    usable = _usable(trials)
+    """Settings of the ladder's trials from the laws of the search; none if it supports no laws.
+
+    From the search alone, so that a ladder that a kill cut short goes on with the settings it began with.
+    """
+    usable = [trial for trial in _usable(trials) if trial.role not in LAWFUL]
     front = front_trials(recipe, usable)
     law = _settings_law(recipe, usable, seed) if front else None
     return [settings_at(recipe, law, front, cost) for cost in costs] if isinstance(law, SettingsLaw) else []

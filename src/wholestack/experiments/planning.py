@@ -9,6 +9,7 @@ from wholestack.experiments.pace import Work
 from wholestack.experiments.preflight import Needs
 from wholestack.experiments.recipe import Recipe
 from wholestack.experiments.records import Plan
+from wholestack.experiments.settings import cost_flops
 from wholestack.pretrain.config import ModelConfig
 from wholestack.pretrain.flops import training_flops
 
@@ -28,7 +29,7 @@ LADDER_TOP = 0.98
 FIXED_S = {"preflight": 8.0, "data": 20.0, "evaluation": 4.0, "scaling": 12.0, "landing": 10.0}
 """Planned wall seconds of the phases whose work does not grow with the budget."""
 RESERVE_S = FIXED_S["scaling"] + FIXED_S["landing"]
-SHORTEST_BUDGET_S = 60.0
+SHORTEST_BUDGET_S = 90.0
 BYTES_PER_TRIAL = 60_000
 BYTES_OF_DATA = 90_000_000
 
@@ -72,15 +73,18 @@ def make_plan(recipe: Recipe, *, budget_s: float, used_s: float, rates_flops_s: 
     Raises:
         InputError: the budget is too short for any search.
     """
-    if budget_s < SHORTEST_BUDGET_S and recipe.max_trial_cost_flops is None:
-        raise InputError(
-            f"a budget of {budget_s:.0f} s is too short to plan from", remedy=f"give at least {SHORTEST_BUDGET_S:.0f} s"
-        )
+    check_budget(recipe, budget_s)
     left_s = max(0.0, budget_s - used_s - FIXED_S["data"] - FIXED_S["evaluation"] - RESERVE_S)
     speed_up = rates_flops_s.get(LARGE, 0.0) / rates_flops_s[LARGE_ALONE]
     threads = recipe.large_threads if speed_up >= WORTHWHILE_SPEED_UP else 1
     rate_large = SAFETY * rates_flops_s[LARGE if threads > 1 else LARGE_ALONE]
     largest = recipe.max_trial_cost_flops or LARGE_SHARE * left_s * rate_large / recipe.target_multiple
+    centre = cost_flops(recipe, {spec.name: spec.centre for spec in recipe.dimensions})
+    if largest < centre:
+        raise InputError(
+            f"in {budget_s:.0f} s here a trial may cost {largest:.1e} FLOPs, the search starts at {centre:.1e}",
+            remedy="give a longer --budget, or a recipe with a smaller centre",
+        )
     large_s = largest * recipe.target_multiple / rate_large
     rung_s = largest * recipe.rung_multiple / rate_large
     ladder = largest * LADDER_SEEDS * sum(LADDER_FACTOR**-step for step in range(LADDER_STEPS))
@@ -105,6 +109,18 @@ def make_plan(recipe: Recipe, *, budget_s: float, used_s: float, rates_flops_s: 
     )
 
 
+def check_budget(recipe: Recipe, budget_s: float) -> None:
+    """Refuse a budget that no plan can be made from.
+
+    Raises:
+        InputError: it is too short.
+    """
+    if budget_s < SHORTEST_BUDGET_S and recipe.max_trial_cost_flops is None:
+        raise InputError(
+            f"a budget of {budget_s:.0f} s is too short to plan from", remedy=f"give at least {SHORTEST_BUDGET_S:.0f} s"
+        )
+
+
 def ladder_costs(plan: Plan) -> list[float]:
     """Costs of the ladder's trials: five steps by a factor of two below the largest, each with two seeds."""
     steps = (plan.max_trial_cost_flops * LADDER_TOP / LADDER_FACTOR**step for step in range(LADDER_STEPS))
@@ -119,7 +135,7 @@ def disk_bytes(recipe: Recipe) -> int:
 def needs(recipe: Recipe) -> Needs:
     """What the preflight asks of the machine: workers at once, with room for the supervisor and the parent."""
     return Needs(
-        cores=min(recipe.workers, recipe.large_threads),
+        cores=max(recipe.workers, recipe.large_threads),
         memory_bytes=(recipe.workers + 2) * (400 << 20),
         disk_bytes=2 * disk_bytes(recipe),
     )

@@ -127,6 +127,11 @@ class Recipe(Record):
         _check_sources(self)
 
 
+def metric_unit(metric: Metric) -> str:
+    """Unit of a primary metric."""
+    return "bits per byte" if metric.startswith("answer_bpb") else "nats per item"
+
+
 def with_workers(recipe: Recipe, workers: int) -> Recipe:
     """The same recipe with another number of trials at a time; checked like any recipe."""
     return replace(recipe, workers=workers)

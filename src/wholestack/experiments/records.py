@@ -6,12 +6,13 @@ file                    record                          appears
 ``run.json``            ``runs.RunManifest``            first of all; ``config`` is the recipe
 ``phases.jsonl``        :class:`PhaseRecord`            when a phase begins and when it ends
 ``plan.json``           :class:`Plan`                   after the preflight
-``data/``               ``data.Corpus``, statement.txt  after the data phase
+``data/``               ``data.Corpus``                 after the data phase
+``data-statement.txt``  text                            with it
 ``items/``              ``evals.ItemSet``, prepared.npz  after the evaluation phase
 ``baselines.json``      :class:`Baselines`              with it
 ``suggestions.jsonl``   :class:`SuggestionRecord`       before a trial starts
 ``trials.jsonl``        :class:`TrialRecord`            when a trial is acknowledged, rung and large run included
-``laws-search.json``    :class:`Laws`                   after the search
+``laws-search.json``    :class:`Laws`                   after the ladder
 ``laws-rung.json``      :class:`Laws`                   after the rung, fitted again with it
 ``jobs/NAME/``          spec, result, curve, logs       while a trial runs
 ``claims.jsonl``        ``claim.Claim``                 when sealed
@@ -30,6 +31,8 @@ from wholestack.record import Record
 
 Params = dict[str, float | int | str]
 Role = Literal["random", "search", "ladder", "rung", "large", "scaled"]
+SMALL_ROLES: tuple[Role, ...] = ("random", "search", "ladder")
+"""Trials: what is small beside rung and large run."""
 TrialOutcome = Literal["ok", "diverged", "out_of_memory", "timeout", "failed", "abandoned"]
 PhaseName = Literal["preflight", "data", "evaluation", "search", "scaling", "rung", "large", "landing"]
 
@@ -46,7 +49,7 @@ SPEC = "spec.json"
 RESULT = "result.json"
 PREDICTED = "predicted.jsonl"
 PREPARED = "items/prepared.npz"
-STATEMENT = "data/statement.txt"
+STATEMENT = "data-statement.txt"
 BASELINES = "baselines.json"
 
 
@@ -153,11 +156,11 @@ class TrialRecord(Record):
     """Largest resident memory seen."""
     threads: int
     metrics: dict[str, float] = field(default_factory=dict)
-    """By metric name: ``answer_bpb``, ``choice_nll``, ``accuracy``...; empty when it failed."""
+    """By metric name: ``answer_bpb``, ``choice_nll_raw``, ``accuracy_per_byte``...; empty when it failed."""
     errors: dict[str, float] = field(default_factory=dict)
     """Standard error by metric name, over the items."""
     stability: dict[str, float] = field(default_factory=dict)
-    """``loss_spikes`` (count), ``max_gradient_norm``, ``median_gradient_norm``, ``final_train_bpb``."""
+    """``loss_spikes`` (count), ``largest_spike_nats``, ``clipped_fraction``, ``max_gradient_norm``, ..."""
     origin: str = ""
     """How the suggestion was made."""
     detail: str = ""
@@ -203,7 +206,7 @@ class SettingLaw(Record):
 
     name: str
     form: str
-    """``constant``, ``log-linear`` or ``bent``, and along which axis."""
+    """``constant``, ``straight`` or ``bent``, and along which axis; ``vote`` for a choice."""
     transform: Literal["linear", "log", "logit", "categorical"]
     """Axis on which the law is drawn."""
     why: str

@@ -15,12 +15,15 @@ from wholestack.data.corpus import Corpus
 from wholestack.errors import RunDirectoryError
 from wholestack.experiments.budget import BudgetClock
 from wholestack.experiments.phases import data, landing, long_runs, preflight, scaling, search
+from wholestack.experiments.planning import check_budget
 from wholestack.experiments.preflight import versions
 from wholestack.experiments.progress import Watcher, nobody
 from wholestack.experiments.recipe import Recipe
 from wholestack.experiments.records import OUTCOME, Outcome, PhaseName
+from wholestack.experiments.scheduling import search_space
+from wholestack.experiments.settings import training_plan
 from wholestack.experiments.settlement import recipe_of
-from wholestack.experiments.stage import Stage
+from wholestack.experiments.stage import Stage, unfit
 from wholestack.experiments.training import TrainingRuns
 from wholestack.launch.local import LocalEngine, end_leftovers
 from wholestack.record import digest, to_builtins
@@ -36,8 +39,11 @@ def create(
     """Make the run directory of a new rehearsal.
 
     Raises:
+        InputError: the space has a wrong bound, its centre makes no model, or the budget is too short.
         RunDirectoryError: it is not empty or cannot be written.
     """
+    training_plan(recipe, search_space(recipe).centre())
+    check_budget(recipe, budget_s)
     config = {"recipe": to_builtins(recipe), "budget_s": budget_s, "stop_if_off": stop_if_off}
     return RunDirectory.create(
         path, RunManifest(kind=KIND, created_at=at, seed=seed, config=config, versions=versions())
@@ -77,9 +83,11 @@ def rehearse(
     """
     with opened(run, watch=watch, budget_s=budget_s, clock=clock) as stage:
         for phase, work in _phases(stage):
-            if not stage.clock.has_ended(phase):
-                stage.clock.began(phase)
-                stage.clock.ended(phase, work())
+            if stage.clock.has_ended(phase):
+                continue
+            stage.clock.began(phase)
+            forbidden = unfit(run) if phase != "landing" else []
+            stage.clock.ended(phase, f"not run: {forbidden[0].check} failed" if forbidden else work())
     return run.read(OUTCOME, Outcome)
 
 

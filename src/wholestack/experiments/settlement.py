@@ -9,7 +9,7 @@ from pathlib import Path
 
 from wholestack.claim import Claim, is_genuine
 from wholestack.data.corpus import Corpus
-from wholestack.errors import WholestackError
+from wholestack.errors import DataError, WholestackError
 from wholestack.evals.items import ItemSet
 from wholestack.experiments import claims
 from wholestack.experiments.preflight import ProbeResult, judge_checksum
@@ -27,8 +27,8 @@ from wholestack.experiments.records import (
     TrialRecord,
 )
 from wholestack.experiments.settings import training_plan
-from wholestack.experiments.stage import ended_trial, expected_seconds, pace_of
-from wholestack.finding import Finding, Status, finding
+from wholestack.experiments.stage import MACHINE_PACE, ended_trial, expected_seconds, pace_of
+from wholestack.finding import Finding, Status, finding, worst
 from wholestack.journal import read_journal
 from wholestack.record import digest, from_builtins
 from wholestack.runs import RunDirectory, RunReader
@@ -69,7 +69,7 @@ def _judge(run: RunReader, claim: Claim, at: float) -> Finding | None:
     if claim.name == claims.MACHINE_EXACT:
         probe = run.read_optional("jobs/preflight/" + RESULT, ProbeResult)
         return judge_checksum(probe, claim.subject, settles=claim.id, at=at) if probe else None
-    if claim.name == claims.MACHINE_PACE:
+    if claim.name == MACHINE_PACE:
         return _judge_pace(run, claim, at)
     if claim.name == claims.DATA:
         return judge_data(run.path / "data", claim, at)
@@ -95,11 +95,13 @@ def judge_data(folder: Path, claim: Claim, at: float) -> Finding:
     try:
         corpus = Corpus.open(folder)
         bad = [each for each in corpus.verify() if each.status != "ok"]
+    except DataError as error:
+        return _settling(claim, "fail", [str(error)], at, cause="the corpus is missing or was changed", owner="data")
     except (WholestackError, OSError) as error:
         return _settling(claim, "unknown", [str(error)], at, cause="the data cannot be read", remedy="restore them")
     if bad:
         return _settling(
-            claim, "fail", [f"{each.subject}: {line}" for each in bad[:3] for line in each.evidence], at,
+            claim, worst(bad), [f"{each.subject}: {line}" for each in bad[:3] for line in each.evidence], at,
             part=bad[0].subject, cause=f"corrupted data: {', '.join(each.subject for each in bad[:3])}",
             remedy="do not believe runs that read it; make the corpus again and compare hashes", owner="data",
         )  # fmt: skip
@@ -127,6 +129,16 @@ def _judge_evaluation(folder: Path, claim: Claim, at: float) -> Finding:
 
 
 def _judge_metric(run: RunReader, claim: Claim, trial: TrialRecord, at: float) -> Finding:
+    if trial.outcome == "diverged":
+        return _settling(
+            claim,
+            "fail",
+            [trial.detail],
+            at,
+            cause="the run diverged",
+            remedy="look at its settings, its data and its loss curve",
+            owner="job owner",
+        )
     if trial.outcome != "ok" or claim.interval is None or not isinstance(claim.predicted, float):
         return _settling(
             claim, "unknown", [f"the run ended as {trial.outcome}: {trial.detail}"], at,
@@ -230,11 +242,13 @@ def _slowest_stretch(
 ) -> tuple[float, str, str]:
     """Ratio of actual to modelled time over the slowest stretch of a run, with its evidence."""
     per_step = expected_s / all_steps
-    worst = (trial.train_seconds / expected_s, 0, all_steps, 1.0)
+    cpu_share = trial.cpu_seconds / (trial.seconds * trial.threads) if trial.seconds > 0 else 1.0
+    worst = (trial.train_seconds / expected_s, 0, all_steps, cpu_share)
     span = max(1, math.ceil(SLOW_WINDOW_SHARE * len(curve)))
     for first, last in zip(curve, curve[span:], strict=False):
         steps, seconds = last.step - first.step, last.seconds - first.seconds
-        if steps > 0 and seconds > SHORTEST_JUDGED_S:
+        # A resumed process counts its CPU time from zero again: such a window says nothing.
+        if steps > 0 and seconds > SHORTEST_JUDGED_S and last.cpu_seconds > first.cpu_seconds:
             cpu = (last.cpu_seconds - first.cpu_seconds) / (seconds * trial.threads)
             worst = max(worst, (seconds / (per_step * steps), first.step, last.step, cpu))
     ratio, first_step, last_step, cpu_share = worst

@@ -21,8 +21,12 @@ from wholestack.experiments.records import (
     TrialRecord,
 )
 from wholestack.experiments.settings import training_plan
+from wholestack.finding import Finding
 from wholestack.launch.job import Engine
 from wholestack.runs import RunDirectory, RunReader
+
+MACHINE_PACE = "machine.pace"
+"""The one claim on the machine that a run may break without having been forbidden."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +69,15 @@ class Stage:
 def best_metric(recipe: Recipe, trials: list[TrialRecord]) -> float | None:
     """The lowest value of the primary metric that any run reached."""
     return min((trial.metrics[recipe.metric] for trial in trials if trial.outcome == "ok"), default=None)
+
+
+def unfit(run: RunReader) -> list[Finding]:
+    """What the preflight found that forbids the run: it multiplies wrong, or memory or disk do not suffice."""
+    return [
+        each
+        for each in run.findings()
+        if each.check.startswith("machine.") and each.check != MACHINE_PACE and each.status == "fail"
+    ]
 
 
 def find_claim(run: RunReader, name: str) -> Claim | None:

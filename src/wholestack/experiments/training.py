@@ -40,6 +40,7 @@ class Running:
 
     suggestion: SuggestionRecord
     plan: TrainingPlan
+    expected_s: float
     starts: int
 
 
@@ -96,7 +97,7 @@ class TrainingRuns:
                 threads=self._threads(suggestion),
             ),
         )
-        self.running[self._engine.start(job)] = Running(suggestion, plan, starts)
+        self.running[self._engine.start(job)] = Running(suggestion, plan, expected_s, starts)
 
     def collect(self, timeout_s: float) -> list[TrialRecord]:
         """Trials that ended since the last call; workers that were ended from outside are started again."""
@@ -106,7 +107,7 @@ class TrainingRuns:
                 continue
             running = self.running.pop(state.id)
             if is_retryable(state.outcome) and running.starts < MAX_STARTS:
-                self.start(running.suggestion, expected_s=state.wall_s or 60.0, starts=running.starts + 1)
+                self.start(running.suggestion, expected_s=running.expected_s, starts=running.starts + 1)
             else:
                 ended.append(self._trial(running, state))
         return ended

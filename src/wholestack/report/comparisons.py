@@ -12,7 +12,7 @@ from statistics import median
 
 from scipy.stats import spearmanr
 
-from wholestack.experiments.records import ForecastPoint, TrialRecord
+from wholestack.experiments.records import SMALL_ROLES, ForecastPoint, TrialRecord
 from wholestack.report import plots
 from wholestack.report.evidence import Evidence, read_text
 from wholestack.report.page import Markup, figure, join, not_reached, paragraph
@@ -187,9 +187,7 @@ def _accuracy_table(trials: Sequence[TrialRecord], accuracy: str) -> Table:
 def mixture(evidence: Evidence) -> Markup:
     """Does the share of prose move the metric, once cost is accounted for?"""
     laws = evidence.laws
-    weighed = [
-        each for each in evidence.completed("search", "random") if isinstance(each.params.get(PROSE), int | float)
-    ]
+    weighed = [each for each in evidence.completed(*SMALL_ROLES) if isinstance(each.params.get(PROSE), int | float)]
     if not weighed:
         return not_reached(f"No completed trial has a setting named {PROSE}.")
     if laws is None or not laws.supported or len(laws.curve) < 2:

@@ -124,6 +124,12 @@ class Evidence:
         return self.outcome.rung if role == "rung" else self.outcome.scaled if role == "scaled" else None
 
     @property
+    def standing(self) -> list[Finding]:
+        """Findings without those that a later one about the same claim has replaced."""
+        last = {each.settles: index for index, each in enumerate(self.findings) if each.settles}
+        return [each for index, each in enumerate(self.findings) if last.get(each.settles, index) == index]
+
+    @property
     def failures(self) -> list[TrialRecord]:
         """Trials that did not complete."""
         return [trial for trial in self.trials if trial.outcome != "ok"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from wholestack.experiments.records import ForecastPoint, Laws, SettingLaw, TrialRecord
+from wholestack.experiments.records import SMALL_ROLES, ForecastPoint, Laws, SettingLaw, TrialRecord
 from wholestack.report import plots
 from wholestack.report.evidence import Evidence
 from wholestack.report.page import Markup, element, figure, join, listing, not_reached, paragraph
@@ -60,7 +60,9 @@ def _told(evidence: Evidence) -> Markup:
     if not laws.supported:
         told = paragraph(f"The points cannot support a law: {printable(laws.refusal)}")
     else:
-        told = paragraph(f"Law of the metric ({refitted}): ", element("code", laws.form))
+        told = paragraph(
+            f"Law of the metric ({refitted}): ", element("code", laws.form), f", fitted to {printable(laws.basis)}."
+        )
     return join([told, listing(printable(each) for each in laws.warnings) if laws.warnings else Markup("")])
 
 
@@ -72,6 +74,7 @@ def _front(evidence: Evidence) -> plots.Front:
         metric=metric_label(evidence),
         trials=[_point(trial, metric) for trial in evidence.completed("search") if trial.name not in names],
         random=[_point(trial, metric) for trial in evidence.completed("random") if trial.name not in names],
+        ladder=[_point(trial, metric) for trial in evidence.completed("ladder")],
         front=[_point(trial, metric) for trial in on_front],
         law=laws.curve if laws else (),
         level=laws.level if laws else 0.9,
@@ -86,7 +89,7 @@ def _front(evidence: Evidence) -> plots.Front:
 
 def _on_front(evidence: Evidence) -> list[TrialRecord]:
     """Trials on the front as the laws name them, before there are laws those that no cheaper trial beats."""
-    ordered = sorted(evidence.completed("random", "search"), key=lambda trial: trial.cost_flops)
+    ordered = sorted(evidence.completed(*SMALL_ROLES, "rung"), key=lambda trial: trial.cost_flops)
     if evidence.laws is not None:
         names = set(evidence.laws.pareto)
         return [trial for trial in ordered if trial.name in names]

@@ -8,7 +8,7 @@ random trial. Costs are training FLOPs on a logarithmic axis.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from wholestack.experiments.records import CurvePoint, ForecastPoint, SettingLaw
+from wholestack.experiments.records import SMALL_ROLES, CurvePoint, ForecastPoint, SettingLaw
 from wholestack.report.canvas import Axes, legend, log_axis, logit_axis, no_ticks, paint, picture, text, whole_ticks
 from wholestack.report.page import Markup
 from wholestack.report.quantities import short
@@ -39,6 +39,8 @@ class Front:
     """Label of the y axis."""
     trials: Sequence[Point]
     random: Sequence[Point]
+    ladder: Sequence[Point]
+    """Trials with the laws' own settings, which the law is fitted to."""
     front: Sequence[Point]
     law: Sequence[ForecastPoint]
     level: float
@@ -131,6 +133,7 @@ def front(shown: Front) -> Markup:
         _scatter(axes, shown.front, "o", "ink", "front", ceiling=None, size=5.5)
         if shown.front:
             axes.lines[-1].set_alpha(1)
+        _scatter(axes, shown.ladder, "s", "predicted", "ladder (laws' settings)", ceiling=None, size=6)
         for run in shown.runs:
             _run(axes, run)
         if shown.scaled is not None:
@@ -234,6 +237,7 @@ def accuracy(points: Sequence[AccuracyPoint], chance: float | None, unit: str, *
         for role, colour, marker, label in (
             ("search", "trial", "o", "trials"),
             ("random", "random", "^", "random search"),
+            ("ladder", "predicted", "s", "ladder"),
             ("rung", "actual", "D", "rung"),
             ("large", "actual", "*", "large run"),
         ):
@@ -249,7 +253,7 @@ def accuracy(points: Sequence[AccuracyPoint], chance: float | None, unit: str, *
                     markersize=11 if marker == "*" else 5,
                     elinewidth=0.8,
                     label=label,
-                    zorder=3 if role in {"search", "random"} else 5,
+                    zorder=3 if role in SMALL_ROLES else 5,
                 )
         if chance is not None:
             axes.axhline(chance, color=paint("muted"), linewidth=1, linestyle=(0, (4, 3)), label="chance")

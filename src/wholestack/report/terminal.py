@@ -113,7 +113,7 @@ def _claims(views: tuple[ClaimView, ...]) -> Table:
 
 
 def _findings(evidence: Evidence) -> list[Text]:
-    latest = {(each.id, each.settles): each for each in evidence.findings}
+    latest = {(each.id, each.settles): each for each in evidence.standing}
     bad = [each for each in worst_first(latest.values()) if each.status != "ok"]
     lines = []
     for each in bad[:_MOST_FINDINGS]:

@@ -7,7 +7,7 @@ file could be read. Anything that is not settled is never called good.
 from dataclasses import dataclass
 from typing import Literal
 
-from wholestack.experiments.records import ForecastPoint, Outcome, TrialRecord
+from wholestack.experiments.records import SMALL_ROLES, ForecastPoint, Outcome, TrialRecord
 from wholestack.report.evidence import ClaimView, Evidence
 from wholestack.report.quantities import flops, named, number, percent, plural, printable, unit_of, with_interval
 
@@ -105,7 +105,7 @@ def _off(metric: str, error: float) -> str:
 
 
 def _unfinished(evidence: Evidence) -> str:
-    done = evidence.completed("random", "search")
+    done = evidence.completed(*SMALL_ROLES)
     so_far = f"it is in the phase “{printable(evidence.phase)}”" if evidence.phase else "no phase has begun"
     return (
         f"This rehearsal has no result yet: {so_far}, {plural(len(done), 'trial')} completed."
@@ -164,7 +164,7 @@ def _claims(views: tuple[ClaimView, ...], *, finished: bool) -> list[str]:
 
 def _findings(evidence: Evidence) -> list[str]:
     counted = {
-        status: sum(each.status == status for each in evidence.findings) for status in ("fail", "unknown", "warn")
+        status: sum(each.status == status for each in evidence.standing) for status in ("fail", "unknown", "warn")
     }
     listed = ", ".join(f"{count} {status}" for status, count in counted.items() if count)
     return [f"Findings that are not ok: {listed}."] if listed else []
@@ -176,7 +176,7 @@ def _damage(evidence: Evidence) -> list[str]:
 
 def _lowered(evidence: Evidence) -> Tone:
     statuses = {view.status for view in evidence.claims}
-    found = {each.status for each in evidence.findings}
+    found = {each.status for each in evidence.standing}
     if "broken" in statuses or "fail" in found:
         return "fail"
     if evidence.unreadable or not evidence.claims or statuses - {"held"} or "unknown" in found:
@@ -213,7 +213,7 @@ def key_numbers(evidence: Evidence) -> list[tuple[str, str, str]]:
 
 
 def _costs(evidence: Evidence) -> list[tuple[str, str, str]]:
-    trials = evidence.completed("random", "search")
+    trials = evidence.completed(*SMALL_ROLES)
     cost = evidence.plan.target_cost_flops if evidence.plan else None
     cost = evidence.outcome.target_cost_flops if evidence.outcome else cost
     if cost is None:

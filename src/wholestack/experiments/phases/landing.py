@@ -10,19 +10,22 @@ from wholestack.experiments.phases.long_runs import go_or_no_go
 from wholestack.experiments.records import (
     LAWS_RUNG,
     OUTCOME,
+    PHASES,
     PLAN,
     REPORT,
+    SMALL_ROLES,
     ClaimLine,
     Landing,
     Laws,
     Outcome,
+    PhaseRecord,
     Plan,
     Role,
     TrialRecord,
 )
 from wholestack.experiments.settlement import keep_new, settle
-from wholestack.experiments.stage import Stage, ended_trial, find_claim
-from wholestack.finding import EXIT_UNKNOWN
+from wholestack.experiments.stage import Stage, ended_trial, find_claim, unfit
+from wholestack.finding import EXIT_FINDINGS, EXIT_UNKNOWN
 from wholestack.runs import RunReader
 
 
@@ -45,7 +48,7 @@ def make_outcome(stage: Stage) -> Outcome:
     name = _metric_name(stage)
     large = landing_of(stage, "large", name)
     searched = [trial for trial in trials if trial.role == "search"]
-    completed = [trial for trial in trials if trial.role in ("search", "random", "ladder") and trial.outcome == "ok"]
+    completed = [trial for trial in trials if trial.role in SMALL_ROLES and trial.outcome == "ok"]
     lines = claim_lines(run, now=stage.clock.now)
     go, why = go_or_no_go(stage)
     refused = laws is not None and not laws.supported
@@ -65,9 +68,9 @@ def make_outcome(stage: Stage) -> Outcome:
         failures=dict(Counter(trial.outcome for trial in searched if trial.outcome != "ok")),
         seconds=stage.clock.used_s,
         go=go if ended_trial(trials, "rung") is not None else None,
-        reason=f"no prediction: {laws.refusal}" if refused and laws else _reason(large, why),
+        reason=f"no prediction: {laws.refusal}" if refused and laws else _reason(run, large, why),
         claims=lines,
-        exit_code=_exit_code(lines, large),
+        exit_code=_exit_code(lines, large, unfit=bool(unfit(run))),
         report=REPORT,
     )
 
@@ -112,14 +115,15 @@ def _metric_name(stage: Stage) -> str:
     return metric_name(stage.recipe.metric, ItemSet.load(folder)) if (folder / "manifest.json").exists() else ""
 
 
-def _reason(large: Landing | None, why_go: str) -> str:
-    if large is None or large.actual is None:
-        return f"the large run did not end well or was not trained; {why_go}"
-    return why_go
+def _reason(run: RunReader, large: Landing | None, why_go: str) -> str:
+    if large is not None and large.actual is not None:
+        return why_go
+    notes = [each.note for each in run.journal(PHASES, PhaseRecord) if each.phase == "large" and each.event == "ended"]
+    return f"the large run: {notes[-1] if notes else 'not reached'}; {why_go}"
 
 
-def _exit_code(lines: tuple[ClaimLine, ...], large: Landing | None) -> int:
-    """A broken claim is 1; a run without a settled prediction could not tell, whatever else held."""
-    code = claims_exit_code([line.status for line in lines])
+def _exit_code(lines: tuple[ClaimLine, ...], large: Landing | None, *, unfit: bool) -> int:
+    """A broken claim or an unfit machine is 1; without a settled prediction it could not tell, whatever else held."""
+    code = EXIT_FINDINGS if unfit else claims_exit_code([line.status for line in lines])
     settled = large is not None and large.inside is not None
-    return code if settled or code == 1 else EXIT_UNKNOWN
+    return code if settled or code == EXIT_FINDINGS else EXIT_UNKNOWN

@@ -100,10 +100,9 @@ def _train(
         if why_not:
             return None, why_not
         metric = metric_name(stage.recipe.metric, ItemSet.load(stage.run.path / "items"))
-        if find_claim(stage.run, claims.duration_claim(role)) is None:
-            claims.seal_run(
-                stage, role, lawful or params, forecast=forecast, seconds=_expected_s(stage, params), metric=metric
-            )
+        claims.seal_run(
+            stage, role, lawful or params, forecast=forecast, seconds=_expected_s(stage, params), metric=metric
+        )
         _predict_curve(stage, runs, role, suggestion, forecast)
         stage.run.append(SUGGESTIONS, suggestion)
     return _watch(stage, runs, suggestion, forecast), ""
@@ -142,7 +141,7 @@ def _why_not(stage: Stage, suggestion: SuggestionRecord) -> str:
                 at=stage.clock.now,
                 evidence=[f"needs {needed_s:.0f} s, {stage.clock.left_s:.0f} s are left"],
                 cause="it would overrun the budget",
-                remedy="resume with a longer --budget",
+                remedy="start again with a longer --budget",
                 owner="job owner",
             )
         )

@@ -7,7 +7,7 @@ from wholestack.experiments import claims
 from wholestack.experiments.planning import make_plan, needs, probe_shapes
 from wholestack.experiments.preflight import ProbeResult, judge_checksum, judge_machine, read_machine
 from wholestack.experiments.records import PLAN, RESULT
-from wholestack.experiments.stage import Stage, find_claim
+from wholestack.experiments.stage import Stage
 from wholestack.finding import Finding, finding
 from wholestack.launch.job import Engine, Job, JobState, Limits
 from wholestack.record import from_json
@@ -27,7 +27,7 @@ def run(stage: Stage) -> str:
     probe = run_probe(
         stage.engine, stage.run.folder("jobs/preflight"), probe_shapes(stage.recipe, threads=stage.recipe.large_threads)
     )
-    exact = find_claim(stage.run, claims.MACHINE_EXACT) or claims.seal_machine(stage, reading.host)
+    exact = claims.seal_machine(stage, reading.host)
     verdict = stage.run.report(judge_checksum(probe, reading.host, settles=exact.id, at=stage.clock.now))
     stage.run.report(_speed(probe, reading.host, stage.clock.now))
     plan = make_plan(

@@ -57,12 +57,12 @@ def report_support(stage: Stage, laws: Laws) -> None:
 
 def _climb(stage: Stage, runs: TrainingRuns) -> None:
     """Train the ladder, costliest first so that two workers end at about the same time."""
-    if not any(each.role == "ladder" for each in stage.suggestions):
-        costs = sorted(ladder_costs(stage.plan), reverse=True)
-        for number, params in enumerate(ladder_settings(stage.recipe, stage.trials, costs, seed=stage.seed)):
-            stage.run.append(
-                SUGGESTIONS, suggestion_record(stage.recipe, "ladder", number, params, seed=stage.seed, origin="laws")
-            )
+    known = {each.number for each in stage.suggestions if each.role == "ladder"}
+    costs = sorted(ladder_costs(stage.plan), reverse=True)
+    for number, params in enumerate(ladder_settings(stage.recipe, stage.trials, costs, seed=stage.seed)):
+        if number not in known:
+            step = suggestion_record(stage.recipe, "ladder", number, params, seed=stage.seed, origin="laws")
+            stage.run.append(SUGGESTIONS, step)
     waiting = [each for each in unfinished(stage.suggestions, stage.trials) if each.role == "ladder"]
     pace, total = pace_of(stage.recipe, stage.plan, stage.trials), len(waiting)
     while waiting or runs.running:

@@ -2,13 +2,14 @@
 
 import itertools
 
+from wholestack.errors import EngineError
 from wholestack.experiments.laws import front_trials
 from wholestack.experiments.planning import RESERVE_S, SAFETY, small_step
-from wholestack.experiments.records import SUGGESTIONS, SuggestionRecord, TrialRecord
+from wholestack.experiments.records import SMALL_ROLES, SUGGESTIONS, SuggestionRecord, TrialRecord
 from wholestack.experiments.scheduling import next_suggestion, unfinished
 from wholestack.experiments.stage import Stage, expected_seconds, pace_of
 from wholestack.experiments.training import TrainingRuns
-from wholestack.finding import finding
+from wholestack.finding import Status, finding
 from wholestack.search.models import Memory
 
 POLL_S = 0.25
@@ -16,6 +17,8 @@ SPARE = 1.15
 """Rung and large run may take this much longer than expected before they would overrun."""
 FEWEST_FOR_PACE = 8
 """Trials before the machine's pace is judged by them."""
+CRASHES_IN_A_ROW = 4
+"""So many crashed trials at the start, and none that ended well, end the rehearsal."""
 SCORING_S = 1.0
 """Wall seconds of a trial beyond its training: start, load, score."""
 
@@ -24,14 +27,15 @@ def run(stage: Stage, runs: TrainingRuns) -> str:
     """Suggest, train, acknowledge, until the time for rung, large run and landing is all that is left."""
     memory = Memory()
     waiting = [each for each in unfinished(stage.suggestions, stage.trials) if each.role in ("search", "random")]
+    more = True
     while True:
-        more = True
         while more and len(runs.running) < stage.recipe.workers:
             more = _start_next(stage, runs, waiting, memory)
         if not runs.running:
             break
         for trial in runs.collect(POLL_S):
             acknowledge(stage, trial)
+            more = True  # a shorter trial may fit where the last suggestion did not
         _tell(stage, runs)
     trials = [trial for trial in stage.trials if trial.role == "search"]
     failed = sum(trial.outcome != "ok" for trial in trials)
@@ -39,21 +43,49 @@ def run(stage: Stage, runs: TrainingRuns) -> str:
 
 
 def acknowledge(stage: Stage, trial: TrialRecord) -> None:
-    """Put a trial on the disk; a failure that says something is a Finding too."""
+    """Put a trial on the disk; a run that did not end well is a Finding too.
+
+    In a search divergence, memory and time are outcomes that it learns from (ok); a crash is a warning, and a long run
+    that did not end well a failure.
+
+    Raises:
+        EngineError: the first trials all crashed: it is not their settings.
+    """
     stage.acknowledge(trial)
-    if trial.outcome != "ok":
-        stage.run.report(
-            finding(
-                trial.name,
-                "trial.outcome",
-                "unknown" if trial.outcome == "abandoned" else "ok",
-                evidence=[trial.detail or trial.outcome, f"settings: {trial.params}"],
-                part=trial.outcome,
-                at=trial.ended_at,
-                cause="ended from outside, three times" if trial.outcome == "abandoned" else "",
-                remedy="find out who ends processes on this host" if trial.outcome == "abandoned" else "",
-            )
+    if trial.outcome == "ok":
+        return
+    status, cause, remedy = _judge_failure(trial)
+    stage.run.report(
+        finding(
+            trial.name,
+            "trial.outcome",
+            status,
+            evidence=[trial.detail or trial.outcome, f"settings: {trial.params}"],
+            part=trial.outcome,
+            at=trial.ended_at,
+            cause=cause,
+            remedy=remedy,
+            owner="" if status == "ok" else "job owner",
         )
+    )
+    trials = stage.trials
+    if len(trials) == CRASHES_IN_A_ROW and all(each.outcome == "failed" for each in trials):
+        raise EngineError(
+            f"the first {CRASHES_IN_A_ROW} trials all crashed, the last with: {trial.detail}",
+            remedy=f"see {stage.run.path / 'jobs' / trial.name / 'stderr.log'}, then start a new run",
+        )
+
+
+def _judge_failure(trial: TrialRecord) -> tuple[Status, str, str]:
+    """Status, cause and remedy of a run that did not end well."""
+    log = f"see jobs/{trial.name}/stderr.log"
+    if trial.role not in SMALL_ROLES:
+        return "fail", f"the {trial.role} run ended as {trial.outcome}", log
+    if trial.outcome == "abandoned":
+        return "unknown", "ended from outside, three times", "find out who ends processes on this host"
+    if trial.outcome == "failed":
+        return "warn", "the worker crashed", log
+    return "ok", "", ""
 
 
 def seconds_of_the_rest(stage: Stage) -> float:
@@ -94,8 +126,6 @@ def _start_next(stage: Stage, runs: TrainingRuns, waiting: list[SuggestionRecord
 
 def _fits(stage: Stage, suggestion: SuggestionRecord) -> bool:
     """Whether a trial would end before the time for the rest begins."""
-    if stage.recipe.max_trials is not None:
-        return True
     return _expected_s(stage, suggestion) + SPARE * seconds_of_the_rest(stage) < stage.clock.left_s
 
 
