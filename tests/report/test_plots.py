@@ -12,7 +12,16 @@ FORECAST = ForecastPoint(cost_flops=1e12, value=2.0, low=1.9, high=2.1)
 
 def _front(trials, **more):
     given = dict(
-        metric="m", trials=trials, random=[], front=[], law=[FORECAST], level=0.9, runs=[], scaled=None, failures=[]
+        metric="m",
+        trials=trials,
+        random=[],
+        ladder=[],
+        front=[],
+        law=[FORECAST],
+        level=0.9,
+        runs=[],
+        scaled=None,
+        failures=[],
     )
     return read(plots.front(plots.Front(**{**given, **more})))
 
