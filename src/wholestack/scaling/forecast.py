@@ -13,7 +13,7 @@ What goes into the interval, each as draws:
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -35,6 +35,7 @@ from wholestack.scaling.points import Array, Refusal, RunPoint, Table, span_deca
 from wholestack.scaling.residuals import Edge, ErrorModel, Huber
 
 Scatter = Literal["noise", "search"]
+Beliefs = Mapping[str, float]
 
 MIN_POINTS = 8
 MIN_DECADES = 1.0
@@ -140,6 +141,8 @@ class Family:
 
     fits: tuple[FormFit, ...]
     """Competitors."""
+    beliefs: Beliefs
+    """How far each form is believed before any run, by name; a form's own prior weight where it is not named."""
     free: FormFit
     """The power law with E free."""
     fixed: FormFit
@@ -148,14 +151,14 @@ class Family:
     @property
     def weights(self) -> Array:
         """Share of each competitor."""
-        return _weights(self.fits)
+        return _weights(self.fits, self.beliefs)
 
     def gap_at(self, target: Table) -> float:
         """Log gap between free and fixed asymptote, shrunk to half as validation refutes the fixed one.
 
         Not to nothing: on few runs of nearly one size the cheaper half can refute the right asymptote.
         """
-        believed = min(1.0, max(SMALLEST_BELIEF, 2 * float(_weights([self.free, self.fixed])[1])))
+        believed = min(1.0, max(SMALLEST_BELIEF, 2 * float(_weights([self.free, self.fixed], {})[1])))
         return abs(self.free.at(target) - self.fixed.at(target)) * believed
 
 
@@ -206,6 +209,7 @@ def fit_loss(
     scatter: Scatter = "noise",
     asymptote: float | None = None,
     noise: float | None = None,
+    beliefs: Beliefs | None = None,
     rng: np.random.Generator,
 ) -> LossLaw | Refusal:
     """Fit every form once, for many forecasts.
@@ -216,6 +220,7 @@ def fit_loss(
         scatter: See ``points``.
         asymptote: An irreducible loss known from elsewhere, for the fixed fit.
         noise: Standard deviation of log loss between repeated runs, where it was measured (search only).
+        beliefs: Prior weight of forms by name, where more is known of the regime than of language models in general.
         rng: Draws starts and replicates; the same state and points give the same forecast.
 
     Returns:
@@ -233,7 +238,7 @@ def fit_loss(
     blind = _horizon_warning(table)
     forms = COST_FORMS if blind else (*COST_FORMS, *SIZE_FORMS)
     fits = _fit_all(forms, table, start, rng)
-    best = fits[int(np.argmax(_weights(fits)))].candidate
+    best = fits[int(np.argmax(_weights(fits, beliefs or {})))].candidate
     supporting = _supporting(best, table)
     refused = _refusal(supporting, len(points))
     if refused is not None:
@@ -243,8 +248,8 @@ def fit_loss(
     return LossLaw(
         table=table,
         supporting=supporting,
-        by_cost=_family(in_cost, POWER, table, log_fixed, rng),
-        by_size=None if blind else _family(fits, TIED, table, log_fixed, rng),
+        by_cost=_family(in_cost, POWER, table, beliefs=beliefs or {}, log_fixed=log_fixed, rng=rng),
+        by_size=None if blind else _family(fits, TIED, table, beliefs=beliefs or {}, log_fixed=log_fixed, rng=rng),
         log_fixed=log_fixed,
         uniform=rng.random((REPLICATES, 2)),
         normal=rng.standard_normal((REPLICATES, 2)),
@@ -309,15 +314,24 @@ def _complete(
     return FormFit(candidate=candidate, validation=validation, theta=theta, noise=noise)
 
 
-def _family(fits: Sequence[FormFit], power: Form, table: Table, log_fixed: float, rng: np.random.Generator) -> Family:
+def _family(
+    fits: Sequence[FormFit],
+    power: Form,
+    table: Table,
+    *,
+    beliefs: Beliefs,
+    log_fixed: float,
+    rng: np.random.Generator,
+) -> Family:
     free = next(each for each in fits if each.candidate.form == power)
     candidate = fit_form(power, table, free.candidate.error, rng, log_asymptote=log_fixed)
     fixed = _complete(candidate, table, rng, log_fixed)
-    return Family(fits=tuple(fits), free=free, fixed=fixed)
+    return Family(fits=tuple(fits), beliefs=beliefs, free=free, fixed=fixed)
 
 
-def _weights(fits: Sequence[FormFit]) -> Array:
-    return weights_of([each.validation for each in fits], [each.candidate.form.prior_weight for each in fits])
+def _weights(fits: Sequence[FormFit], beliefs: Beliefs) -> Array:
+    forms = [each.candidate.form for each in fits]
+    return weights_of([each.validation for each in fits], [beliefs.get(form.name, form.prior_weight) for form in forms])
 
 
 def _draws(law: LossLaw, family: Family, target: Table) -> Array:
