@@ -82,7 +82,7 @@ class Recipe(Record):
     prose_source: str = ""
     """The source whose share of the mixture the setting ``prose_weight`` is."""
     items: str = ""
-    """Folder of another item set to measure by; empty: continuation choices from held-out documents."""
+    """Another item set to measure by, a sealed folder or a JSON Lines file; empty: continuation choices."""
     item_count: int = 400
     items_per_document: int = 8
     """At most so many items from one held-out document; the error bars take documents as clusters."""

@@ -23,6 +23,7 @@ from wholestack.experiments.records import OUTCOME, Outcome, PhaseName
 from wholestack.experiments.scheduling import search_space
 from wholestack.experiments.settings import training_plan
 from wholestack.experiments.settlement import recipe_of
+from wholestack.experiments.sources import sources_of
 from wholestack.experiments.stage import Stage, unfit
 from wholestack.experiments.training import TrainingRuns
 from wholestack.launch.local import LocalEngine, end_leftovers
@@ -39,11 +40,15 @@ def create(
     """Make the run directory of a new rehearsal.
 
     Raises:
-        InputError: the space has a wrong bound, its centre makes no model, or the budget is too short.
+        InputError: the space has a wrong bound, its centre makes no model, a source or item set is not there, or the
+            budget is too short.
         RunDirectoryError: it is not empty or cannot be written.
     """
     training_plan(recipe, search_space(recipe).centre())
     check_budget(recipe, budget_s)
+    sources_of(recipe)
+    if recipe.items:
+        data.given_items(Path(recipe.items))
     config = {"recipe": to_builtins(recipe), "budget_s": budget_s, "stop_if_off": stop_if_off}
     return RunDirectory.create(
         path, RunManifest(kind=KIND, created_at=at, seed=seed, config=config, versions=versions())

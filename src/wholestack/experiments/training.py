@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from wholestack.errors import RecordError
+from wholestack.errors import RecordError, RunDirectoryError
 from wholestack.experiments.recipe import Recipe
 from wholestack.experiments.records import (
     CURVE,
@@ -100,12 +100,17 @@ class TrainingRuns:
         self.running[self._engine.start(job)] = Running(suggestion, plan, expected_s, starts)
 
     def collect(self, timeout_s: float) -> list[TrialRecord]:
-        """Trials that ended since the last call; workers that were ended from outside are started again."""
+        """Trials that ended since the last call; workers that were ended from outside are started again.
+
+        Raises:
+            RunDirectoryError: a worker could not write into the run directory.
+        """
         ended = []
         for state in self._engine.poll(timeout_s):
             if not state.ended or state.id not in self.running:
                 continue
             running = self.running.pop(state.id)
+            _refuse_our_own_trouble(state)
             if is_retryable(state.outcome) and running.starts < MAX_STARTS:
                 self.start(running.suggestion, expected_s=running.expected_s, starts=running.starts + 1)
             else:
@@ -167,6 +172,16 @@ class TrainingRuns:
             started_at=state.started_at or now,
             ended_at=now,
         )
+
+
+def _refuse_our_own_trouble(state: JobState) -> None:
+    """A worker that could not write says nothing about its settings either: stop, and let it be trained again.
+
+    Raises:
+        RunDirectoryError: the worker could not write into the run directory, for instance because the disk is full.
+    """
+    if state.outcome == "failed" and RunDirectoryError.__name__ in state.detail:
+        raise RunDirectoryError(f"worker {state.name}: {state.detail}")
 
 
 def _judge(path: Path, state: JobState) -> tuple[TrialOutcome, str, TrainingResult | None]:

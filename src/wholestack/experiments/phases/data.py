@@ -8,7 +8,7 @@ from wholestack.data.corpus import Corpus
 from wholestack.data.tokenizer import Tokenizer
 from wholestack.data.unigram import unigram_bits_per_byte
 from wholestack.evals.continuation import build_continuation_items
-from wholestack.evals.items import ItemSet, metric_name
+from wholestack.evals.items import ItemSet, metric_name, read_items
 from wholestack.evals.prepared import prepare_items
 from wholestack.evals.statistics import ASSUMED_PAIRED_SD_BPB, detectable_difference
 from wholestack.experiments import claims
@@ -53,13 +53,22 @@ def run_data(stage: Stage) -> str:
     return f"{tokens:,} training tokens from {', '.join(corpus.sources)}; {len(refused)} documents refused"
 
 
+def given_items(path: Path) -> ItemSet:
+    """Another item set: a folder that was saved and sealed, or a JSON Lines file in the same schema.
+
+    Raises:
+        InputError: neither is there, or a line is wrong; names file and line.
+    """
+    return read_items(path) if path.is_file() else ItemSet.load(path)
+
+
 def run_evaluation(stage: Stage) -> str:
     """Make or take the items, prepare them for the tokenizer, seal the manifest."""
     stage.tell("evaluation", "cutting items from held-out documents", left_s=stage.clock.left_s)
     corpus = Corpus.open(stage.run.path / "data")
     folder = stage.run.folder("items")
     if stage.recipe.items:
-        items = ItemSet.load(Path(stage.recipe.items))
+        items = given_items(Path(stage.recipe.items))
     else:
         items = build_continuation_items(
             corpus.documents("held_out"),
