@@ -185,7 +185,10 @@ def test_ninety_percent_intervals_cover_eighty_to_a_hundred_percent(truth):
         points = _runs(truth, n=16, seed=seed)
         goal = 16 * max(p.cost_flops for p in points)
         made = forecast_loss(points, goal, rng=rng)
-        assert isinstance(made, Forecast)
+        if isinstance(made, Refusal):
+            assert made.span_decades < 1
+            continue
         actual = truth(goal) * np.exp(0.005 * rng.standard_normal())
         inside.append(made.interval[0] <= actual <= made.interval[1])
-    assert 0.8 <= np.mean(inside) <= 1.0
+    assert len(inside) >= 55
+    assert np.mean(inside) >= 0.8
