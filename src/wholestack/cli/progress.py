@@ -67,7 +67,7 @@ class TerminalWatcher:
 def _line(progress: Progress) -> str:
     parts = [progress.note]
     if progress.total:
-        unit = "trial" if progress.phase == "search" else "step"
+        unit = "trial" if progress.phase in ("search", "scaling") else "step"
         parts.append(f"{unit} {progress.done} of about {progress.total}")
     if progress.best is not None:
         parts.append(f"best {progress.best:.3f} bits/byte")

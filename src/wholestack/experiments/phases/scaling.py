@@ -20,7 +20,7 @@ def run(stage: Stage, runs: TrainingRuns) -> str:
     """Fit the laws of the settings, climb the ladder with them, fit everything again."""
     stage.tell("scaling", "fitting laws of the settings", left_s=seconds_of_the_rest(stage))
     _climb(stage, runs)
-    stage.tell("scaling", "fitting laws", left_s=seconds_of_the_rest(stage))
+    stage.tell("scaling", "fitting laws", left_s=seconds_of_the_rest(stage, ladder_left=0.0))
     laws = fit_laws(stage.recipe, stage.plan, stage.trials, seed=stage.seed)
     stage.run.write(LAWS_SEARCH, laws)
     report_support(stage, laws)
@@ -72,4 +72,5 @@ def _climb(stage: Stage, runs: TrainingRuns) -> None:
         for trial in runs.collect(POLL_S):
             acknowledge(stage, trial)
         done = total - len(waiting) - len(runs.running)
-        stage.tell("scaling", "climbing the ladder", done=done, total=total, left_s=seconds_of_the_rest(stage))
+        left_s = seconds_of_the_rest(stage, ladder_left=1 - done / total)
+        stage.tell("scaling", "climbing the ladder", done=done, total=total, left_s=left_s)

@@ -88,13 +88,13 @@ def _judge_failure(trial: TrialRecord) -> tuple[Status, str, str]:
     return "ok", "", ""
 
 
-def seconds_of_the_rest(stage: Stage) -> float:
-    """Expected wall seconds of ladder, rung, large run and landing.
+def seconds_of_the_rest(stage: Stage, *, ladder_left: float = 1.0) -> float:
+    """Expected wall seconds of ladder (or the share of it that is left), rung, large run and landing.
 
     As planned from the preflight's rates, stretched when the trials show that the machine has become slower since.
     """
     plan = stage.plan
-    planned = plan.seconds["ladder"] + plan.seconds["rung"] + plan.seconds["large"]
+    planned = ladder_left * plan.seconds["ladder"] + plan.seconds["rung"] + plan.seconds["large"]
     return planned * _slowdown(stage) + RESERVE_S
 
 
