@@ -97,6 +97,11 @@ def test_without_a_prediction_stop_if_off_ends_before_the_large_run(tmp_path: Pa
     assert not (tmp_path / "run" / "jobs" / "large-0000").exists()
 
 
+def hear_ctrl_c() -> None:
+    """Whoever starts the tests in the background has them ignore SIGINT, and a child inherits that."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def test_ctrl_c_says_how_to_go_on_and_leaves_no_process(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
         "import sys\n"
@@ -106,7 +111,7 @@ def test_ctrl_c_says_how_to_go_on_and_leaves_no_process(tmp_path: Path) -> None:
     )
     run = tmp_path / "run"
     command = [sys.executable, "-m", "wholestack", "rehearse", str(tmp_path / "mine.py"), "--out", str(run)]
-    owner = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    owner = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=hear_ctrl_c)
     assert owner.stderr is not None
     for line in owner.stderr:
         if "search" in line:
