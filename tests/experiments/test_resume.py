@@ -97,9 +97,13 @@ def test_without_a_prediction_stop_if_off_ends_before_the_large_run(tmp_path: Pa
     assert not (tmp_path / "run" / "jobs" / "large-0000").exists()
 
 
-def hear_ctrl_c() -> None:
-    """Whoever starts the tests in the background has them ignore SIGINT, and a child inherits that."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# Whoever starts the tests in the background has them ignore SIGINT, and a child inherits that.
+COMMAND = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from wholestack.cli.main import main
+main(sys.argv[1:])
+"""
 
 
 def test_ctrl_c_says_how_to_go_on_and_leaves_no_process(tmp_path: Path) -> None:
@@ -110,8 +114,8 @@ def test_ctrl_c_says_how_to_go_on_and_leaves_no_process(tmp_path: Path) -> None:
         f"def recipe():\n    return tiny_recipe(Path({str(tmp_path / 'text')!r}))\n"
     )
     run = tmp_path / "run"
-    command = [sys.executable, "-m", "wholestack", "rehearse", str(tmp_path / "mine.py"), "--out", str(run)]
-    owner = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=hear_ctrl_c)
+    command = [sys.executable, "-c", COMMAND, "rehearse", str(tmp_path / "mine.py"), "--out", str(run)]
+    owner = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert owner.stderr is not None
     for line in owner.stderr:
         if "search" in line:

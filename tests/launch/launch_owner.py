@@ -4,6 +4,7 @@ It starts one job a function, polls for ever, and on Ctrl-C closes the engine an
 """
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -31,4 +32,6 @@ def main(folder: Path, token: str, fifo: str, functions: list[str]) -> None:
 
 
 if __name__ == "__main__":
+    # Whoever starts the tests in the background has them ignore SIGINT, and a child inherits that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     main(Path(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4:])
