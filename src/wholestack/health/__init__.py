@@ -1,0 +1,1 @@
+"""Health of machines: which may train, which part is broken, who owns it."""

@@ -1,0 +1,257 @@
+"""Checks: what one looks at, and what it says of a host. Pure: everything it knows is in :class:`Seen`.
+
+A check answers up to four questions, each a function of what was seen:
+
+* ``judge``: what is wrong by itself? Symptoms, each with a part and a cause.
+* ``traits``: what should be the same on every host (or part) of one kind? Compared with the profile, else with the
+  fleet's majority; a profile is learnt from them.
+* ``measures``: what should be about the same? Compared with the fleet by a robust outlier test.
+* ``counters``: what only counts up? Kept, so that the next look can judge rates instead of totals.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
+
+from wholestack.finding import Status
+from wholestack.health.parts import HOST, Part, PartKind
+from wholestack.health.probe import NotThereError, Probe, UnreadableError
+from wholestack.record import Record
+from wholestack.remote.batch import Output
+
+F = TypeVar("F")
+Owner = Literal["vendor", "data centre", "network", "cluster team", "job owner"]
+"""Who acts: ``vendor`` replaces hardware; ``data centre`` does power, cooling, cabling, reseating on site; ``network``
+the fabric beyond the host's port; ``cluster team`` software, configuration, reboots; ``job owner`` the user's job."""
+Scalar = str | int | float | bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """One thing that can be wrong; a constant of the check's module."""
+
+    code: str
+    """Unique, ``noun.what``, for instance ``gpu.off_bus``."""
+    says: str
+    """In a few words, as a Finding shows it."""
+    owner: Owner
+    remedy: str
+    """What to do, in the imperative, for a person at 3 a.m."""
+    status: Status = "fail"
+    explains: tuple[str, ...] = ()
+    """Codes that this one brings about on the same part, on parts within it, or on the host as a whole: their
+    symptoms become its evidence, since one fault is one Finding."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Symptom:
+    """One cause seen at one part."""
+
+    cause: Cause
+    evidence: tuple[str, ...]
+    """The very lines or numbers."""
+    part: Part = HOST
+    status: Status | None = None
+    """Another status than the cause's own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trait:
+    """A property that all of one kind should share."""
+
+    name: str
+    """Key in a profile, ``noun.what``, for instance ``gpu.count``."""
+    value: Scalar
+    differs: Cause
+    """What it means if it is not as expected."""
+    part: Part = HOST
+    drifts: bool = True
+    """Whether the fleet's majority decides where the profile says nothing; a count of things in use should not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """A number that should be about the same on all of one kind."""
+
+    name: str
+    """``noun.what_unit``, for instance ``gpu.temperature_c``."""
+    value: float
+    outlies: Cause
+    """What it means if it stands out."""
+    part: Part = HOST
+    bad: Literal["high", "low", "both"] = "both"
+    """On which side standing out is bad."""
+    least: float = 0.0
+    """Differences from the fleet's median below this never matter, whatever the spread."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counter(Record):
+    """A number that only counts up, until a reset."""
+
+    name: str
+    """``noun.what``."""
+    value: int
+    part: str = ""
+    """Identity of the part."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """A threshold that a profile may change under its name."""
+
+    name: str
+    """``noun.what_unit``."""
+    default: float
+    about: str
+    """What happens beyond it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Before(Record):
+    """What an earlier look at the same host left behind."""
+
+    at: float
+    """Seconds since the epoch, by the host's clock."""
+    boot_id: str
+    counters: tuple[Counter, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expectation(Record):
+    """What a kind of host should be like; one table of a profile."""
+
+    traits: dict[str, Scalar] = field(default_factory=dict)
+    """By name of the trait."""
+    limits: dict[str, float] = field(default_factory=dict)
+    """By name of the limit; only those that differ from the defaults."""
+    checks: tuple[str, ...] = ()
+    """Checks that must apply: if one has nothing to look at, that is a fail."""
+    options: dict[str, str] = field(default_factory=dict)
+    """Named texts that a probe or check asks for, for instance a container image."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    """How fast a counter grew."""
+
+    delta: int
+    """Counted within ``hours``."""
+    hours: float
+    since: Literal["last look", "boot"]
+
+    @property
+    def per_hour(self) -> float:
+        """Mean rate; over less than a minute as over a minute."""
+        return self.delta / max(self.hours, 1 / 60)
+
+
+class Seen:
+    """Everything that is known of one host at one moment; probes are read on first use and once.
+
+    Args:
+        outputs: By probe name.
+        expectation: Of the host's kind.
+        now: Seconds since the epoch: the host's clock if it gave one.
+        boot_id: Of the running kernel; empty if not known.
+        uptime_s: Since boot; ``None`` if not known.
+        before: The last look, if there was one.
+    """
+
+    def __init__(
+        self,
+        outputs: Mapping[str, Output],
+        *,
+        expectation: Expectation | None = None,
+        now: float,
+        boot_id: str = "",
+        uptime_s: float | None = None,
+        before: Before | None = None,
+    ) -> None:
+        self.outputs = outputs
+        self.expectation = expectation or Expectation()
+        self.now = now
+        self.boot_id = boot_id
+        self.uptime_s = uptime_s
+        self.before = before
+        self._facts: dict[str, Any] = {}
+
+    def of(self, probe: Probe[F]) -> F:
+        """Facts of a probe.
+
+        Raises:
+            NotThereError, UnreadableError: see :meth:`Probe.read`; a check lets them pass, what follows is decided once
+                (:mod:`wholestack.health.examine`).
+        """
+        if probe.name not in self._facts:
+            self._facts[probe.name] = self._read(probe)
+        found = self._facts[probe.name]
+        if isinstance(found, NotThereError | UnreadableError):
+            raise found
+        facts: F = found
+        return facts
+
+    def maybe(self, probe: Probe[F]) -> F | None:
+        """Facts of a probe that only adds to others, or ``None``."""
+        try:
+            return self.of(probe)
+        except (NotThereError, UnreadableError):
+            return None
+
+    def limit(self, limit: Limit) -> float:
+        """The profile's value of a limit, or its default."""
+        return self.expectation.limits.get(limit.name, limit.default)
+
+    def rate(self, counter: Counter) -> Rate | None:
+        """Growth since the last look, else since boot; ``None`` if neither is known.
+
+        A counter that is lower than before, or a new boot, was reset: it counts from zero since boot.
+        """
+        before = self.before
+        if before is not None and before.boot_id == self.boot_id and self.now > before.at:
+            for old in before.counters:
+                if (old.name, old.part) == (counter.name, counter.part) and old.value <= counter.value:
+                    hours = (self.now - before.at) / 3600
+                    return Rate(delta=counter.value - old.value, hours=hours, since="last look")
+        if self.uptime_s is None:
+            return None
+        return Rate(delta=counter.value, hours=self.uptime_s / 3600, since="boot")
+
+    def _read(self, probe: Probe[F]) -> F | NotThereError | UnreadableError:
+        output = self.outputs.get(probe.name, Output(name=probe.name, exit_status=None, ending="not_run"))
+        try:
+            return probe.read(output)
+        except (NotThereError, UnreadableError) as error:
+            return error
+
+
+def _nothing(_: Seen) -> Iterator[Any]:
+    return iter(())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One line of the catalogue."""
+
+    name: str
+    """``noun.what``."""
+    about: str
+    """One line for the catalogue."""
+    probes: tuple[Probe[Any], ...]
+    """What it reads; ``wholestack health judge`` takes a saved output for the first one."""
+    parts: tuple[PartKind, ...]
+    """What it can blame."""
+    causes: tuple[Cause, ...]
+    """Everything that it can say."""
+    judge: Callable[[Seen], Iterable[Symptom]] = _nothing
+    traits: Callable[[Seen], Iterable[Trait]] = _nothing
+    measures: Callable[[Seen], Iterable[Measure]] = _nothing
+    counters: Callable[[Seen], Iterable[Counter]] = _nothing
+    limits: tuple[Limit, ...] = ()
+    passive: bool = True
+    """Whether a sweep puts it; else it only judges saved outputs, for instance of a benchmark."""
+
+    @property
+    def severity(self) -> Status:
+        """The worst that it can say."""
+        return "fail" if any(cause.status == "fail" for cause in self.causes) else "warn"

@@ -1,0 +1,1 @@
+"""One module a check, or a few that share a subject."""

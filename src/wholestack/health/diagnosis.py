@@ -1,0 +1,98 @@
+"""From symptoms to Findings: one physical fault is one Finding, whatever number of checks it shows in.
+
+A symptom is taken into another one whose cause explains it, on the same part, on a part that holds it, or where it
+blames only the host as a whole or a silent probe. Its evidence goes with it.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from wholestack.finding import Finding, Status, finding
+from wholestack.health.check import Symptom
+
+MOST_EVIDENCE = 12
+LONGEST_LINE = 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckSymptom:
+    """A symptom and the check that saw it."""
+
+    check: str
+    symptom: Symptom
+
+    @property
+    def status(self) -> Status:
+        """Its own, else that of its cause."""
+        return self.symptom.status or self.symptom.cause.status
+
+
+def diagnose(seen: Iterable[CheckSymptom]) -> list[CheckSymptom]:
+    """Merge equals, then let each be taken in by the one that explains it; order is kept."""
+    merged = _merge_equals(seen)
+    heads = {id(each): _head(each, merged) for each in merged}
+    lines: dict[int, list[str]] = {}
+    for each in merged:
+        lines.setdefault(id(heads[id(each)]), [])
+    for each in merged:
+        head = heads[id(each)]
+        own = list(each.symptom.evidence)
+        lines[id(head)] = own + lines[id(head)] if head is each else lines[id(head)] + own
+    return [_with_evidence(each, lines[id(each)]) for each in merged if heads[id(each)] is each]
+
+
+def to_findings(subject: str, symptoms: Iterable[CheckSymptom], *, at: float) -> list[Finding]:
+    """Findings of one host."""
+    return [
+        finding(
+            subject,
+            each.check,
+            each.status,
+            part=str(each.symptom.part),
+            evidence=each.symptom.evidence,
+            cause=each.symptom.cause.says,
+            owner=each.symptom.cause.owner,
+            remedy=each.symptom.cause.remedy,
+            at=at,
+        )
+        for each in symptoms
+    ]
+
+
+def _merge_equals(seen: Iterable[CheckSymptom]) -> list[CheckSymptom]:
+    by_key: dict[tuple[str, str], CheckSymptom] = {}
+    for each in seen:
+        key = (each.symptom.cause.code, each.symptom.part.identity)
+        known = by_key.get(key)
+        by_key[key] = each if known is None else _with_evidence(known, known.symptom.evidence + each.symptom.evidence)
+    return list(by_key.values())
+
+
+def _head(each: CheckSymptom, all_of_them: Sequence[CheckSymptom]) -> CheckSymptom:
+    """The last one on the chain of explanations that begins here; of a circle the member that was seen first."""
+    path = [each]
+    while True:
+        above = [other for other in all_of_them if _explains(other, path[-1])]
+        further = next((other for other in above if not any(other is passed for passed in path)), None)
+        if further is not None:
+            path.append(further)
+        elif above:
+            begin = next(index for index, passed in enumerate(path) if passed is above[0])
+            circle = {id(passed) for passed in path[begin:]}
+            return next(one for one in all_of_them if id(one) in circle)
+        else:
+            return path[-1]
+
+
+def _explains(one: CheckSymptom, other: CheckSymptom) -> bool:
+    if one is other or other.symptom.cause.code not in one.symptom.cause.explains:
+        return False
+    holder, held = one.symptom.part, other.symptom.part
+    return held.kind in ("host", "probe") or holder.identity == held.identity or holder.identity in held.within
+
+
+def _with_evidence(each: CheckSymptom, evidence: Sequence[str]) -> CheckSymptom:
+    unique = list(dict.fromkeys(line[:LONGEST_LINE] for line in evidence))
+    left = len(unique) - MOST_EVIDENCE
+    shown = unique if left <= 0 else [*unique[:MOST_EVIDENCE], f"and {left} more lines"]
+    return replace(each, symptom=replace(each.symptom, evidence=tuple(shown)))

@@ -1,0 +1,150 @@
+"""Examine one host: from the outputs of its probes to symptoms, traits, measures and counters. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from wholestack.finding import Skipped
+from wholestack.health.check import Before, Check, Counter, Expectation, Measure, Scalar, Seen, Symptom, Trait
+from wholestack.health.diagnosis import CheckSymptom
+from wholestack.health.parts import HOST
+from wholestack.health.probe import NotThereError, Probe, UnreadableError
+from wholestack.health.telemetry import EXPECTED, MOMENT, unreadable
+from wholestack.remote.batch import Output
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examination:
+    """What the checks say of one host, before it is compared with others."""
+
+    symptoms: tuple[CheckSymptom, ...]
+    """As seen; :func:`~wholestack.health.diagnosis.diagnose` merges them."""
+    traits: tuple[Trait, ...]
+    measures: tuple[Measure, ...]
+    passed: tuple[str, ...]
+    """Checks that applied, could be read and saw nothing."""
+    skipped: tuple[Skipped, ...]
+    after: Before | None
+    """Left behind for the next look; ``None`` if the host did not say when it was taken."""
+    at: float
+    """Seconds since the epoch, by the host's clock where it said."""
+
+
+def examine(
+    outputs: Mapping[str, Output],
+    checks: Sequence[Check],
+    *,
+    expectation: Expectation | None = None,
+    before: Before | None = None,
+    now: float,
+) -> Examination:
+    """Put every check to one host.
+
+    Args:
+        outputs: By probe name.
+        checks: Those to put.
+        expectation: Of the host's kind; also overrides limits.
+        before: The last look at this host.
+        now: Seconds since the epoch, where the host does not say.
+    """
+    moment = Seen(outputs, now=now).maybe(MOMENT)
+    seen = Seen(
+        outputs,
+        expectation=expectation,
+        now=moment.now if moment else now,
+        boot_id=moment.boot_id if moment else "",
+        uptime_s=moment.uptime_s if moment else None,
+        before=before,
+    )
+    gathered = _Gathered(seen)
+    for check in checks:
+        gathered.put(check)
+    counters = tuple(gathered.counters)
+    return Examination(
+        symptoms=(*gathered.symptoms, *gathered.silent_probes()),
+        traits=tuple(gathered.traits),
+        measures=tuple(gathered.measures),
+        passed=tuple(gathered.passed),
+        skipped=tuple(gathered.skipped),
+        after=Before(at=seen.now, boot_id=seen.boot_id, counters=counters) if moment else None,
+        at=seen.now,
+    )
+
+
+class _Gathered:
+    """Collects the answers of all checks to one host."""
+
+    def __init__(self, seen: Seen) -> None:
+        self.seen = seen
+        self.symptoms: list[CheckSymptom] = []
+        self.traits: list[Trait] = []
+        self.measures: list[Measure] = []
+        self.counters: list[Counter] = []
+        self.passed: list[str] = []
+        self.skipped: list[Skipped] = []
+        self._silent: dict[str, tuple[Probe[Any], UnreadableError, list[str]]] = {}
+
+    def put(self, check: Check) -> None:
+        """One check: its symptoms, deviations from the profile, and what the fleet will be compared by."""
+        found: list[Symptom] = []
+        try:
+            found.extend(check.judge(self.seen))
+            traits = list(check.traits(self.seen))
+            self.measures.extend(check.measures(self.seen))
+            self.counters.extend(check.counters(self.seen))
+        except NotThereError as absent:
+            self._absent(check, absent)
+            return
+        except UnreadableError as error:
+            self._note_silent(check, error)
+            self._add(check, found)
+            return
+        found.extend(deviations(traits, self.seen.expectation.traits))
+        self.traits.extend(traits)
+        self._add(check, found)
+        if not found:
+            self.passed.append(check.name)
+
+    def silent_probes(self) -> Iterator[CheckSymptom]:
+        """One symptom for every probe that could not be read."""
+        for name, (probe, error, checks) in self._silent.items():
+            symptom = unreadable(probe, self.seen.outputs.get(name), error, tuple(checks))
+            yield CheckSymptom(check=f"telemetry.{name}", symptom=symptom)
+
+    def _add(self, check: Check, found: Sequence[Symptom]) -> None:
+        self.symptoms.extend(CheckSymptom(check=check.name, symptom=each) for each in found)
+
+    def _absent(self, check: Check, absent: NotThereError) -> None:
+        if check.name in self.seen.expectation.checks:
+            self._add(check, [Symptom(cause=EXPECTED, part=HOST, evidence=(f"{check.name}: {absent.detail}",))])
+        else:
+            self.skipped.append(Skipped(check=check.name, reason=absent.reason, detail=absent.detail))
+
+    def _note_silent(self, check: Check, error: UnreadableError) -> None:
+        """Which of the check's probes it was: the first one that raises this very error when it is asked again."""
+        for probe in check.probes:
+            try:
+                self.seen.of(probe)
+            except UnreadableError as again:
+                if again is error:
+                    self._silent.setdefault(probe.name, (probe, error, []))[2].append(check.name)
+                    return
+            except NotThereError:
+                continue
+
+
+def deviations(traits: Sequence[Trait], expected: Mapping[str, Scalar]) -> Iterator[Symptom]:
+    """Traits that are not as expected; of those that nothing is expected of, none."""
+    for trait in traits:
+        wanted = expected.get(trait.name)
+        if wanted is not None and not _same(wanted, trait.value):
+            evidence = (f"{trait.name} is {trait.value}, expected {wanted}",)
+            yield Symptom(cause=trait.differs, part=trait.part, evidence=evidence)
+
+
+def _same(one: Scalar, other: Scalar) -> bool:
+    if isinstance(one, int | float) and isinstance(other, int | float):
+        return abs(one - other) <= 1e-9 * max(abs(one), abs(other))
+    return str(one) == str(other)

@@ -1,0 +1,1 @@
+"""Pure readers of what tools print: text in, facts out."""

@@ -1,0 +1,95 @@
+"""A batch of commands for one host, and what came back: the values that every way of reaching a host shares.
+
+All outputs are untrusted bytes: capped in size, decoded with replacement, never evaluated.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from wholestack.record import Record
+from wholestack.remote.host import Host
+
+Ending = Literal["ended", "timed_out", "hung", "needs_root", "not_run"]
+"""``ended`` by itself; ``timed_out`` and killed; ``hung``: killed and still there (state D); ``needs_root``: not
+started, since it needs root and there is none; ``not_run``: nothing of it came back."""
+Trouble = Literal["unreachable", "refused", "host_key", "auth", "lost", "timed_out", "protocol"]
+"""Why a host gave no or not all outputs; ``protocol``: it answered something that is not ours."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command(Record):
+    """One command of a batch."""
+
+    name: str
+    """Unique in the batch: lower-case letters, digits, ``_``."""
+    shell: str
+    """Run by ``sh -c`` with ``LC_ALL=C``, no standard input."""
+    limit_s: float = 10.0
+    """Wall seconds until it is killed."""
+    max_bytes: int = 1_000_000
+    """Standard output beyond this is thrown away and marked."""
+    needs_root: bool = False
+    """Not started unless the session is root (or ``sudo -n`` was allowed and works)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """What one command gave."""
+
+    name: str
+    """Name of the command."""
+    stdout: bytes = b""
+    """Standard output, at most ``max_bytes``."""
+    stderr: bytes = b""
+    """The first 2,000 bytes of standard error."""
+    exit_status: int | None = 0
+    """As the shell has it (127: no such command, 128 + n: ended by signal n); ``None`` unless it ``ended``."""
+    ending: Ending = "ended"
+    truncated: bool = False
+    """Whether more than ``max_bytes`` came."""
+    seconds: float = 0.0
+    """Wall time on the host."""
+
+    @property
+    def text(self) -> str:
+        """Standard output as text: UTF-8, wrong bytes replaced, line ends made one."""
+        return self.stdout.decode(errors="replace").replace("\r\n", "\n")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What one host gave."""
+
+    host: Host
+    outputs: Mapping[str, Output] = field(default_factory=dict)
+    """By name of the command; every command of the batch is in it."""
+    trouble: Trouble | None = None
+    """Why not everything came, if so."""
+    detail: str = ""
+    """One line on the trouble, for a person."""
+    seconds: float = 0.0
+    """Wall time of the round trip."""
+    attempts: int = 1
+    """Connections tried."""
+
+
+class Remote(Protocol):
+    """A way to reach hosts. Built in: :mod:`~wholestack.remote.ssh`, ``local``, ``simulated``."""
+
+    async def run(self, host: Host, commands: Sequence[Command], *, deadline_s: float) -> Reply:
+        """Run a batch on one host in one round trip.
+
+        Never raises for what a host does: that is ``Reply.trouble``. Outputs that arrived before a connection was
+        lost are kept. Cancelling ends the connection.
+
+        Args:
+            host: Where.
+            commands: The batch; commands run side by side.
+            deadline_s: Wall seconds for the whole round trip; what has arrived by then counts.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Let go of what is kept between runs."""
+        ...
