@@ -218,6 +218,8 @@ class Seen:
         return Rate(delta=counter.value, hours=self.uptime_s / 3600, since="boot")
 
     def _read(self, probe: Probe[F]) -> F | NotThereError | UnreadableError:
+        if probe.option and probe.option not in self.expectation.options and probe.name not in self.outputs:
+            return NotThereError("not_expected", f"no option {probe.option!r} in the profile")
         output = self.outputs.get(probe.name, Output(name=probe.name, exit_status=None, ending="not_run"))
         try:
             return probe.read(output)

@@ -3,6 +3,7 @@
 Several checks may rest on one probe: its output is fetched once and read once.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -14,6 +15,9 @@ F = TypeVar("F")
 F_co = TypeVar("F_co", covariant=True)
 
 NO_SUCH_COMMAND = 127
+FORBIDDEN = re.compile(
+    r"operation not permitted|permission denied|must be (?:run as )?root|access denied", re.IGNORECASE
+)
 
 
 class UnreadableError(Exception):
@@ -53,6 +57,10 @@ class Probe(Generic[F_co]):
     failure: Callable[[Output], str] = lambda output: f"exit status {output.exit_status}" if output.exit_status else ""
     """Why the output cannot be trusted although the command ended; empty if it can. Exit status is not always it:
     ``systemctl is-active`` ends with 3 for a stopped unit, ``nvidia-smi`` with 1 for an infoROM warning."""
+
+    option: str = ""
+    """Name of a profile's option that the command needs as the shell variable of that name in capitals; without it
+    the probe is not sent and its checks are skipped."""
 
     @property
     def name(self) -> str:
@@ -98,6 +106,8 @@ class Probe(Generic[F_co]):
             raise UnreadableError(f"cut at {self.command.max_bytes:,} bytes")
         if why := self.failure(output):
             said = output.stderr.decode(errors="replace").strip().splitlines()
+            if any(FORBIDDEN.search(line) for line in said):
+                raise UnreadableError(f"needs root: {said[0][:200]}")
             raise UnreadableError(f"{why}: {said[0][:200]}" if said else why)
 
 

@@ -99,6 +99,8 @@ MOMENT = Probe(
 def unreadable(probe: Probe[object], output: Output | None, error: UnreadableError, checks: tuple[str, ...]) -> Symptom:
     """One symptom for a probe, however many checks rest on it."""
     ending = output.ending if output is not None else "not_run"
+    if str(error).startswith("needs root"):
+        ending = "needs_root"
     cause = {"timed_out": HUNG, "hung": HUNG, "needs_root": NEEDS_ROOT, "not_run": LOST}.get(ending, GARBLED)
     return Symptom(
         cause=cause,
