@@ -175,6 +175,8 @@ class Seen:
         self.uptime_s = uptime_s
         self.before = before
         self._facts: dict[str, Any] = {}
+        old = before.counters if before is not None and before.boot_id == boot_id and now > before.at else ()
+        self._old = {(each.name, each.part): each.value for each in old}
 
     def of(self, probe: Probe[F]) -> F:
         """Facts of a probe.
@@ -207,12 +209,10 @@ class Seen:
 
         A counter that is lower than before, or a new boot, was reset: it counts from zero since boot.
         """
-        before = self.before
-        if before is not None and before.boot_id == self.boot_id and self.now > before.at:
-            for old in before.counters:
-                if (old.name, old.part) == (counter.name, counter.part) and old.value <= counter.value:
-                    hours = (self.now - before.at) / 3600
-                    return Rate(delta=counter.value - old.value, hours=hours, since="last look")
+        before, old = self.before, self._old.get((counter.name, counter.part))
+        if before is not None and old is not None and old <= counter.value:
+            hours = (self.now - before.at) / 3600
+            return Rate(delta=counter.value - old, hours=hours, since="last look")
         if self.uptime_s is None:
             return None
         return Rate(delta=counter.value, hours=self.uptime_s / 3600, since="boot")

@@ -77,6 +77,8 @@ class HostResult(Record):
     """Connections tried."""
     trouble: Trouble | None = None
     """Why not everything arrived, if so."""
+    boot_id: str = ""
+    """Of the running kernel; empty if it did not say."""
     parts: tuple[Part, ...] = ()
     symptoms: tuple[SeenSymptom, ...] = ()
     traits: tuple[SeenTrait, ...] = ()
@@ -96,7 +98,7 @@ def result_of(reply: Reply, found: Examination, *, now: float) -> HostResult:
         found: What the checks say of it.
         now: Seconds since the epoch, where the host gave no time.
     """
-    parts = _Parts()
+    parts, after = _Parts(), _clean_before(found.after)
     symptoms = [*found.symptoms, *_not_numbers(found)]
     if reply.trouble is not None:
         symptoms = [_lost(reply, symptoms), *(each for each in symptoms if each.symptom.cause.code != LOST.code)]
@@ -108,12 +110,13 @@ def result_of(reply: Reply, found: Examination, *, now: float) -> HostResult:
         seconds=reply.seconds,
         attempts=reply.attempts,
         trouble=reply.trouble,
+        boot_id=after.boot_id if after else "",
         symptoms=tuple(_seen_symptom(each, parts) for each in symptoms),
         traits=_seen_traits(found, parts),
         measures=_seen_measures(found, parts),
         passed=found.passed,
         skipped=tuple(_clean_skipped(each) for each in found.skipped),
-        after=_clean_before(found.after),
+        after=after,
         parts=parts.all(),
     )
 

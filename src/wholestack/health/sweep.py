@@ -1,0 +1,228 @@
+"""Ask every host once, judge each as it answers, compare them, and keep what was found in a run directory.
+
+A result is on the disk before it counts, so a sweep that is killed at any byte is resumed with the hosts that are left.
+Outputs are let go as soon as they are judged: memory grows with what is kept of a host, a few kilobytes.
+"""
+
+import asyncio
+import shlex
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from wholestack.errors import InputError
+from wholestack.health import catalog
+from wholestack.health.check import Before, Check, Expectation
+from wholestack.health.examine import examine
+from wholestack.health.probe import Probe
+from wholestack.health.records import KIND, PLAN, RESULTS, SUMMARY, SweepPlan
+from wholestack.health.result import HostResult, result_of, silent_result
+from wholestack.health.verdicts import Sweep, conclude, read_sweep
+from wholestack.remote.batch import Command, Remote, Reply
+from wholestack.remote.host import Host
+from wholestack.runs import RunDirectory, RunManifest
+
+CONNECT_S = 20.0
+"""For the way to a host and back, on top of the slowest probe."""
+Watch = Callable[[HostResult], None]
+"""Told of every host that is done, once it is on the disk."""
+BeforeOf = Callable[[str], Before | None]
+"""What an earlier sweep left behind, by host."""
+
+
+def plan_for(
+    hosts: Sequence[Host],
+    checks: Sequence[Check],
+    expectations: Mapping[str, Expectation],
+    *,
+    concurrency: int,
+    retries: int = 2,
+    sudo: bool = False,
+    since: str = "",
+) -> SweepPlan:
+    """Everything that is asked of a sweep.
+
+    Raises:
+        InputError: there is no host, or two of one name, or no check, or a number is out of its range.
+    """
+    names = [host.name for host in hosts]
+    doubled = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+    if doubled:
+        raise InputError(f"host {doubled[0]!r} is named twice", remedy="a host has one line in the inventory")
+    if not hosts:
+        raise InputError("no host to sweep", remedy="name hosts, or a file with hosts")
+    if not checks:
+        raise InputError("no check is left", remedy="see --only and --skip")
+    if concurrency < 1:
+        raise InputError(f"concurrency is {concurrency}, must be at least 1")
+    slowest = max(probe.command.limit_s for probe in catalog.probes_of(tuple(checks)))
+    return SweepPlan(
+        hosts=tuple(hosts),
+        checks=tuple(check.name for check in checks),
+        expectations=dict(expectations),
+        deadline_s=slowest + CONNECT_S,
+        concurrency=concurrency,
+        retries=retries,
+        sudo=sudo,
+        since=since,
+    )
+
+
+def create(folder: Path, plan: SweepPlan, *, at: float) -> RunDirectory:
+    """Make the run directory of a new sweep.
+
+    Raises:
+        RunDirectoryError: it exists and is not empty, or cannot be written.
+    """
+    config: dict[str, object] = {"hosts": len(plan.hosts), "checks": list(plan.checks)}
+    manifest = RunManifest(kind=KIND, created_at=at, seed=0, config=config, versions=_versions())
+    run = RunDirectory.create(folder, manifest)
+    run.write(PLAN, plan)
+    return run
+
+
+def resume(folder: Path) -> RunDirectory:
+    """Open the run directory of a sweep that was interrupted.
+
+    Raises:
+        InputError: it is the directory of another kind of run, or of a sweep that asked nobody yet.
+        RunDirectoryError: it is no run directory, or another process is at work in it.
+    """
+    run = RunDirectory.resume(folder)
+    if run.manifest.kind != KIND or not (folder / PLAN).exists():
+        kind = run.manifest.kind
+        run.close()
+        raise InputError(f"{folder}: is no sweep that could go on ({kind})", remedy="name the --out of a sweep")
+    return run
+
+
+async def sweep(
+    run: RunDirectory, remote: Remote, *, before: BeforeOf = lambda _: None, watch: Watch = lambda _: None
+) -> Sweep:
+    """Ask the hosts of a plan that have not answered yet, and conclude.
+
+    Args:
+        run: Made by :func:`create` or :func:`resume`; stays open.
+        remote: The way to the hosts; stays open.
+        before: Counters of an earlier sweep.
+        watch: Told of every host, also of those that were done before a resumption.
+    """
+    if (run.path / SUMMARY).exists():
+        return read_sweep(run.path)
+    plan = run.read(PLAN, SweepPlan)
+    results = {each.host: _slim(each) for each in run.journal(RESULTS, HostResult)}
+    for each in results.values():
+        watch(each)
+    started = time.monotonic()
+
+    def keep(result: HostResult) -> None:
+        results[result.host] = _slim(result)
+        watch(result)
+
+    left = [host for host in plan.hosts if host.name not in results]
+    await _Asking(run, remote, plan, before=before, keep=keep).all(left)
+    # In the order of the plan, whoever answered first: the same answers give the same findings.
+    ordered = [results[host.name] for host in plan.hosts]
+    return conclude(run, plan, ordered, seconds=time.monotonic() - started, at=time.time())
+
+
+def commands_for(probes: Sequence[Probe[object]], expectation: Expectation) -> list[Command]:
+    """What is sent to a host: of probes that need an option, only those whose option its profile has."""
+    return [
+        _with_option(probe, expectation.options)
+        for probe in probes
+        if not probe.option or probe.option in expectation.options
+    ]
+
+
+def judge_reply(
+    reply: Reply, checks: Sequence[Check], *, expectation: Expectation, before: Before | None, now: float
+) -> HostResult:
+    """What is kept of a reply, whole, partial or none."""
+    if reply.trouble is not None and all(each.ending == "not_run" for each in reply.outputs.values()):
+        return silent_result(reply, now=now)
+    found = examine(reply.outputs, checks, expectation=expectation, before=before, now=now)
+    return result_of(reply, found, now=now)
+
+
+class _Asking:
+    """As many hosts at a time as the plan says; one more task writes, so that nobody waits for the disk."""
+
+    def __init__(
+        self,
+        run: RunDirectory,
+        remote: Remote,
+        plan: SweepPlan,
+        *,
+        before: BeforeOf,
+        keep: Callable[[HostResult], None],
+    ) -> None:
+        self._run = run
+        self._remote = remote
+        self._plan = plan
+        self._before = before
+        self._keep = keep
+        self._checks = tuple(catalog.named(name) for name in plan.checks)
+        probes = catalog.probes_of(self._checks)
+        self._expectations = {host.kind: plan.expectations.get(host.kind, Expectation()) for host in plan.hosts}
+        self._commands = {kind: commands_for(probes, each) for kind, each in self._expectations.items()}
+        self._done: asyncio.Queue[HostResult | None] = asyncio.Queue(maxsize=4 * plan.concurrency)
+
+    async def all(self, hosts: Sequence[Host]) -> None:
+        async with asyncio.TaskGroup() as both:
+            both.create_task(self._ask_all(hosts))
+            both.create_task(self._write())
+
+    async def _ask_all(self, hosts: Sequence[Host]) -> None:
+        waiting = iter(hosts)
+        async with asyncio.TaskGroup() as askers:
+            for _ in range(min(self._plan.concurrency, len(hosts))):
+                askers.create_task(self._ask(waiting))
+        await self._done.put(None)
+
+    async def _ask(self, waiting: Iterator[Host]) -> None:
+        for host in waiting:
+            commands, expectation = self._commands[host.kind], self._expectations[host.kind]
+            reply = await self._remote.run(host, commands, deadline_s=self._plan.deadline_s)
+            result = judge_reply(
+                reply, self._checks, expectation=expectation, before=self._before(host.name), now=time.time()
+            )
+            await self._done.put(result)
+
+    async def _write(self) -> None:
+        """Put results on the disk in the order in which they come, many in one go where they come fast."""
+        ended = False
+        while not ended:
+            waiting = [await self._done.get()]
+            while not self._done.empty():
+                waiting.append(self._done.get_nowait())
+            ended = waiting[-1] is None
+            results = [each for each in waiting if each is not None]
+            await asyncio.to_thread(_append, self._run, results)
+            for each in results:
+                self._keep(each)
+
+
+def _append(run: RunDirectory, results: Sequence[HostResult]) -> None:
+    for each in results:
+        run.append(RESULTS, each)
+
+
+def _with_option(probe: Probe[object], options: Mapping[str, str]) -> Command:
+    if not probe.option:
+        return probe.command
+    setting = f"{probe.option.upper()}={shlex.quote(options[probe.option])}"
+    return replace(probe.command, shell=f"{setting}; {probe.command.shell}")
+
+
+def _slim(result: HostResult) -> HostResult:
+    """Without what only the next sweep needs."""
+    return replace(result, after=None)
+
+
+def _versions() -> dict[str, str]:
+    import platform
+    from importlib import metadata
+
+    return {"python": platform.python_version(), "wholestack": metadata.version("wholestack")}

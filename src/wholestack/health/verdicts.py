@@ -1,0 +1,162 @@
+"""From results to verdicts: which hosts may train, with the Findings and the Claim of each.
+
+A host may not train if anything fails, cannot be told if anything that matters could not be read, else it may. Its
+Claim says so, and is settled in the same breath by the Findings that decide; it lapses after :data:`VALID_S`, and is
+another one as soon as the host's boot, driver, firmware or any other trait is another.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from wholestack.claim import Claim, seal
+from wholestack.errors import InputError
+from wholestack.finding import WORST_FIRST, Finding, Status, finding, worst_first
+from wholestack.health import catalog
+from wholestack.health.check import Cause
+from wholestack.health.cleaning import printable
+from wholestack.health.diagnosis import CheckSymptom, diagnose, to_findings
+from wholestack.health.fleet import compare
+from wholestack.health.records import KIND, PLAN, RESULTS, SUMMARY, HostVerdict, SweepPlan, SweepSummary
+from wholestack.health.result import HostResult, symptoms_of
+from wholestack.journal import write_atomic
+from wholestack.record import Record, digest, to_json
+from wholestack.runs import CLAIMS, FINDINGS, RunDirectory, RunReader
+
+VALID_S = 24 * 3600.0
+"""How long a claim on a host is believed."""
+CLAIM = "host.fit"
+"""Name of the claim, and of the check whose ``ok`` settles it."""
+DELIVERED = ("gpu.model", "gpu.count", "gpu.driver", "ib.port_count", "ib.rate", "memory.size_gib", "cpu.count")
+"""Traits that the statement of a claim names, where the host gives them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """A concluded sweep."""
+
+    folder: Path
+    plan: SweepPlan
+    verdicts: tuple[HostVerdict, ...]
+    """In the order of the plan."""
+    summary: SweepSummary
+
+
+def conclude(run: RunDirectory, plan: SweepPlan, results: Sequence[HostResult], *, seconds: float, at: float) -> Sweep:
+    """Compare, diagnose, seal, settle; and put all of it on the disk.
+
+    Args:
+        run: The run directory.
+        plan: What was asked.
+        results: One a host.
+        seconds: Wall time of asking.
+        at: Seconds since the epoch.
+    """
+    known = {code: (cause, check.name if check else code) for code, (cause, check) in catalog.causes().items()}
+    causes = {code: cause for code, (cause, _) in known.items()}
+    beside = compare(results, plan.expectations, known)
+    verdicts: list[HostVerdict] = []
+    claims: list[Claim] = []
+    findings: list[Finding] = []
+    for result in results:
+        verdict = _verdict(result, beside.get(result.host, ()), causes)
+        claim = _claim(result, sealed_at=at)
+        verdicts.append(verdict)
+        claims.append(claim)
+        findings += settled(verdict, claim, at=at)
+    summary = _summary(verdicts, seconds=seconds, at=at)
+    _write_lines(run.path / CLAIMS, claims)
+    _write_lines(run.path / FINDINGS, worst_first(findings))
+    run.write(SUMMARY, summary)
+    return Sweep(folder=run.path, plan=plan, verdicts=tuple(verdicts), summary=summary)
+
+
+def read_sweep(folder: Path) -> Sweep:
+    """A concluded sweep from its run directory.
+
+    Raises:
+        InputError: it is another kind of run, or has not ended.
+        RunDirectoryError: it is no run directory.
+    """
+    run = RunReader(folder)
+    if run.manifest.kind != KIND:
+        raise InputError(f"{folder}: a {run.manifest.kind}, not a sweep", remedy="name the --out of a sweep")
+    summary = run.read_optional(SUMMARY, SweepSummary)
+    if summary is None:
+        raise InputError(f"{folder}: the sweep has not ended", remedy=f"wholestack health sweep --resume {folder}")
+    plan = run.read(PLAN, SweepPlan)
+    by_host: dict[str, list[Finding]] = {host.name: [] for host in plan.hosts}
+    for each in run.findings():
+        if each.status != "ok" and each.check != CLAIM:
+            by_host.setdefault(each.subject, []).append(replace(each, settles=""))
+    verdicts = tuple(_from_findings(result, by_host[result.host]) for result in run.journal(RESULTS, HostResult))
+    order = {host.name: place for place, host in enumerate(plan.hosts)}
+    verdicts = tuple(sorted(verdicts, key=lambda verdict: order[verdict.host]))
+    return Sweep(folder=folder, plan=plan, verdicts=verdicts, summary=summary)
+
+
+def settled(verdict: HostVerdict, claim: Claim, *, at: float) -> list[Finding]:
+    """The Findings of a host; those that decide settle its claim: what fails, else what is unknown, else an ``ok``."""
+    deciding = verdict.status if verdict.status in ("fail", "unknown") else None
+    found = [replace(each, settles=claim.id if each.status == deciding else "") for each in verdict.findings]
+    if not any(each.settles for each in found):
+        said = f"{len(verdict.passed)} checks passed, {len(verdict.findings)} warnings, {len(verdict.skipped)} skipped"
+        status: Status = deciding or "ok"
+        found.append(finding(verdict.host, CLAIM, status, evidence=(said,), at=at, settles=claim.id))
+    return found
+
+
+def _verdict(result: HostResult, beside: Iterable[CheckSymptom], causes: Mapping[str, Cause]) -> HostVerdict:
+    symptoms = diagnose([*symptoms_of(result, causes), *beside])
+    return _from_findings(result, to_findings(result.host, symptoms, at=result.at))
+
+
+def _from_findings(result: HostResult, findings: Sequence[Finding]) -> HostVerdict:
+    ordered = tuple(worst_first(findings))
+    nothing: Status = "ok" if result.passed else "unknown"
+    fine = {each.check for each in ordered}
+    return HostVerdict(
+        host=result.host,
+        kind=result.kind,
+        status=ordered[0].status if ordered else nothing,
+        findings=ordered,
+        passed=tuple(name for name in result.passed if name not in fine),
+        skipped=result.skipped,
+    )
+
+
+def _claim(result: HostResult, *, sealed_at: float) -> Claim:
+    traits = sorted((trait.name, str(trait.value), len(trait.parts)) for trait in result.traits)
+    delivers = ", ".join(f"{name} {_values(result, name)}" for name in DELIVERED if _values(result, name))
+    what = f": {delivers}" if delivers else ""
+    return seal(
+        CLAIM,
+        result.host,
+        f"{result.host} may train{what}; until its boot, driver or firmware changes",
+        quantity="digest of boot id and all traits",
+        predicted=digest(result.boot_id, traits),
+        sealed_at=sealed_at,
+        valid_until=sealed_at + VALID_S,
+    )
+
+
+def _values(result: HostResult, name: str) -> str:
+    return "/".join(sorted({printable(str(trait.value)) for trait in result.traits if trait.name == name}))
+
+
+def _summary(verdicts: Sequence[HostVerdict], *, seconds: float, at: float) -> SweepSummary:
+    statuses = [verdict.status for verdict in verdicts]
+    return SweepSummary(
+        status=min(statuses, key=WORST_FIRST.index),
+        may_train=statuses.count("ok") + statuses.count("warn"),
+        may_not=statuses.count("fail"),
+        unknown=statuses.count("unknown"),
+        warnings=statuses.count("warn"),
+        seconds=seconds,
+        at=at,
+    )
+
+
+def _write_lines(path: Path, records: Sequence[Record]) -> None:
+    """A whole journal at once, by atomic rename: there is no half of a conclusion."""
+    write_atomic(path, b"".join(to_json(record) + b"\n" for record in records))
