@@ -141,7 +141,7 @@ become_root() { # by: how root is had ("" if not); a sudo that hangs is given fi
 }
 
 guard() { # the client is gone when standard input ends: end everything
-  cat <&8
+  cat <&8 || exit # killed by our own last sweep
   trap '' TERM
   kill -s TERM 0
   sleep 2
@@ -184,14 +184,13 @@ main() {
   [ "$(printf x | $encode)" = eA== ] || { encode=hexadecimal o=O e=E; }
   trap 'late=$((late + 1))' USR1
   guard &
-  watchman=$!
   by=
   launch 0
   become_root
   launch 1
   settle
   printf '\n%s end .\n' "$nonce" >&9
-  halt "$clock" "$watchman"
+  halt "$clock"
   sweep KILL "$token"
   exit 0
 }

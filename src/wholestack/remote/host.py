@@ -1,8 +1,15 @@
 """A host: how it is called, how it is reached, what kind it is."""
 
+import re
 from dataclasses import dataclass
 
+from wholestack.errors import InputError
 from wholestack.record import Record
+
+_PLACE = re.compile(
+    r"(?:(?P<user>[^@\s:\[\]]+)@)?(?:\[(?P<six>[0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|(?P<name>[\w][\w.-]*))(?::(?P<port>\d{1,5}))?",
+    re.ASCII,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,3 +28,18 @@ class Host(Record):
     """Path of the private key."""
     kind: str = "default"
     """Hosts of one kind share expectations and are compared with each other."""
+
+
+def parse_host(text: str) -> Host:
+    """A host from ``[user@]name[:port]``; an IPv6 address stands in brackets.
+
+    Raises:
+        InputError: it is not of that form, or the port is none.
+    """
+    found = _PLACE.fullmatch(text)
+    if not found:
+        raise InputError(f"{text!r} is not a host", remedy="write [user@]name[:port], an IPv6 address in brackets")
+    port = int(found["port"]) if found["port"] else None
+    if port is not None and not 0 < port < 1 << 16:
+        raise InputError(f"{text!r}: the port is {port}, must be 1 to 65535")
+    return Host(name=found["six"] or found["name"], port=port, user=found["user"])

@@ -45,6 +45,8 @@ class LocalRemote:
             async with asyncio.timeout(deadline_s):
                 conversation.say(transport, text)
                 await conversation.over
+                if reader.ended:
+                    await conversation.gone
         except TimeoutError:
             late = True
         finally:

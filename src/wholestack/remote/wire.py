@@ -27,7 +27,11 @@ SUDO_CHECK_S = 5
 KILLING_S = 3
 """From a limit to the word that the command is hung, and a little."""
 _MAX_LINE_BYTES = 8192
-_MAX_NOISE_BYTES = 2000
+_KEPT_NOISE_BYTES = 2000
+_MAX_NOISE_BYTES = 1 << 20
+_STRETCH = 3
+"""More than hexadecimal makes of an output, with all that is around it."""
+_EXTRA_BYTES = 10_000
 _ENDINGS: Mapping[bytes, Ending] = {
     b"ended": "ended",
     b"timed_out": "timed_out",
@@ -60,8 +64,8 @@ def script(commands: Sequence[Command], *, sudo: bool, nonce: str) -> bytes:
     ]
     for index, command in enumerate(commands):
         settings.append(
-            f"l_{index}={_seconds(command.limit_s)} b_{index}={command.max_bytes + 1} r_{index}={int(command.needs_root)}"
-            f" c_{index}={shlex.quote(command.shell)}"
+            f"l_{index}={_seconds(command.limit_s)} b_{index}={command.max_bytes + 1}"
+            f" r_{index}={int(command.needs_root)} c_{index}={shlex.quote(command.shell)}"
         )
     return ("\n".join([*settings, _BODY])).encode()
 
@@ -93,6 +97,7 @@ class FrameReader:
         """Whether the script runs."""
         self.ended = False
         """Whether it said that nothing will follow."""
+        self._left_bytes = _MAX_NOISE_BYTES + sum(_STRETCH * (each.max_bytes + _EXTRA_BYTES) for each in commands)
         self._start = f"{nonce} ".encode()
         self._gathered = [_Gathered(command) for command in commands]
         self._rest = b""
@@ -104,8 +109,18 @@ class FrameReader:
         """The last of what came before the script began: a banner, a message of the login shell."""
         return self._noise.decode(errors="replace").strip()
 
+    @property
+    def over(self) -> bool:
+        """Whether to stop listening: it has ended, or more has come than a batch can give."""
+        return self.ended or self._left_bytes < 0
+
+    def hear(self, data: bytes) -> None:
+        """Take in standard error of the login shell."""
+        self._note(data)
+
     def feed(self, data: bytes) -> list[Output]:
         """Take in some bytes; the outputs that they complete."""
+        self._left_bytes -= len(data)
         lines = (self._rest + data).split(b"\n")
         self._rest = lines.pop()
         complete = []
@@ -115,7 +130,7 @@ class FrameReader:
             elif output := self._line(line):
                 complete.append(output)
         if len(self._rest) > _MAX_LINE_BYTES:
-            self._note(self._rest[-_MAX_NOISE_BYTES:])
+            self._note(self._rest[-_KEPT_NOISE_BYTES:])
             self._rest, self._skipping = b"", True
         return complete
 
@@ -147,6 +162,8 @@ class FrameReader:
         if late:
             said = "" if self.began else "; the login shell did not start ours: is its home directory hung?"
             return "timed_out", f"the deadline passed: {count}{said}"
+        if self._left_bytes < 0:
+            return "protocol", f"it sends without end: {count}"
         if not self.began:
             said = f"; it said: {self.noise.splitlines()[-1][:200]!r}" if self.noise else ""
             return "protocol", f"the login shell did not run `sh -s`{said}"
@@ -175,7 +192,7 @@ class FrameReader:
 
     def _note(self, line: bytes) -> None:
         if not self.began and line:
-            self._noise = (self._noise + line + b"\n")[-_MAX_NOISE_BYTES:]
+            self._noise = (self._noise + line + b"\n")[-_KEPT_NOISE_BYTES:]
 
 
 class _Stream:
