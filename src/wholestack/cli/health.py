@@ -1,5 +1,6 @@
 """``wholestack health``: which machines may train, which part is broken, who owns it."""
 
+import asyncio
 import sys
 import time
 from pathlib import Path
@@ -9,7 +10,7 @@ from cyclopts import App, Parameter
 
 from wholestack.cli.output import print_json
 from wholestack.errors import InputError
-from wholestack.finding import EXIT_OK, EXIT_UNKNOWN, exit_code
+from wholestack.finding import EXIT_FINDINGS, EXIT_OK, EXIT_UNKNOWN, Finding, exit_code
 from wholestack.health import catalog
 from wholestack.health.describing import describe_check, describe_judgement
 from wholestack.health.judging import Judgement, read_saved
@@ -18,6 +19,7 @@ from wholestack.health.profile import expectation_from
 from wholestack.record import to_builtins
 
 Json = Annotated[bool, Parameter(negative="")]
+Flag = Annotated[bool, Parameter(negative="")]
 Names = Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative="")]
 
 app = App(
@@ -26,6 +28,133 @@ app = App(
     help_format="plaintext",
     result_action="return_value",
 )
+profile = App(
+    name="profile",
+    help="What each kind of host should be like: learn writes it from hosts called good.",
+    help_format="plaintext",
+    result_action="return_value",
+)
+app.command(profile)
+
+
+@app.command
+def check(
+    *,
+    profile: Path | None = None,
+    kind: str | None = None,
+    only: Names = (),
+    skip: Names = (),
+    sudo: Flag = False,
+    json: Json = False,
+    all: Json = False,
+) -> int:
+    """Check this very machine, at once, without any set-up.
+
+    Some probes need root; without it their verdict is unknown, never ok.
+
+    Exit codes: 0 nothing wrong; 1 something is; 3 something could not be told; 2 usage.
+
+    Parameters
+    ----------
+    profile
+        What this machine should be like (TOML); also a manifest of its hardware (JSON).
+    kind
+        Which kind of host, where the profile has several.
+    only
+        Put only these checks: names, or nouns such as gpu for all of gpu.*.
+    skip
+        Leave these checks out.
+    sudo
+        Use sudo -n for what needs root.
+    json
+        Print one JSON document.
+    all
+        Show what is ok as well.
+    """
+    from wholestack.health.local import check_this_machine
+    from wholestack.remote.local import LocalRemote
+
+    expectation = expectation_from(_text(profile), where=str(profile), kind=kind) if profile else None
+    asking = check_this_machine(catalog.chosen(only, skip), LocalRemote(sudo=sudo), expectation=expectation)
+    return _show(asyncio.run(asking), json=json, everything=all)
+
+
+@app.command
+def sweep(
+    *hosts: str,
+    profile: Path | None = None,
+    only: Names = (),
+    skip: Names = (),
+    user: str | None = None,
+    port: int | None = None,
+    jump: str | None = None,
+    identity: Path | None = None,
+    known_hosts: Path | None = None,
+    accept_new: Flag = False,
+    concurrency: int = 64,
+    retries: int = 2,
+    sudo: Flag = False,
+    since: Path | None = None,
+    out: Path | None = None,
+    resume: Path | None = None,
+    json: Json = False,
+    all: Json = False,
+) -> int:
+    """Check many machines over SSH, one round trip each; nothing is installed on them and nothing is changed.
+
+    The user, port, key and jump host of a machine come from the options, else from the file of hosts, else from
+    your ssh configuration. Host keys are verified; there is no way to give a password.
+
+    Exit codes: 0 every host may train; 1 something is wrong; 3 something could not be told; 2 usage;
+    130 interrupted (go on with --resume).
+
+    Parameters
+    ----------
+    hosts
+        A file of hosts (TOML, or an Ansible inventory), a Slurm node list such as gpu[001-128], or names.
+    profile
+        What each kind of host should be like (TOML); `wholestack health profile learn` writes one.
+    only
+        Put only these checks: names, or nouns such as gpu for all of gpu.*.
+    skip
+        Leave these checks out.
+    user
+        Log in as this user.
+    port
+        Connect to this port.
+    jump
+        Go through this host: [user@]host[:port].
+    identity
+        File of the private key.
+    known_hosts
+        File of known host keys, instead of your own.
+    accept_new
+        Trust the key of a host that is not known yet, and remember it. A key that changed is never trusted.
+    concurrency
+        Hosts at a time.
+    retries
+        Further tries of a host that cannot be reached.
+    sudo
+        Use sudo -n for what needs root.
+    since
+        An earlier sweep: error counters count from there instead of from boot.
+    out
+        Folder for the results; made if it is missing. Default: sweep-<time>.
+    resume
+        Go on with an interrupted sweep in this folder: only hosts without a result are asked.
+    json
+        Print one JSON document on stdout; everything else goes to stderr.
+    all
+        Show what is ok as well, and every finding of a group.
+    """
+    from wholestack.cli import sweeping
+
+    asked = sweeping.Asked(
+        hosts=hosts, profile=profile, only=only, skip=skip, user=user, port=port, jump=jump, identity=identity,
+        concurrency=concurrency, retries=retries, sudo=sudo, since=since,
+    )  # fmt: skip
+    way = sweeping.Way(known_hosts=known_hosts, accept_new=accept_new)
+    return sweeping.run(asked, way, out=out, resume=resume, json=json, everything=all)
 
 
 @app.command
@@ -72,13 +201,93 @@ def checks(*, json: Json = False) -> int:
     json
         Print one JSON document: a list.
     """
-    rows = [describe_check(check) for check in catalog.CHECKS]
+    rows = [describe_check(each) for each in catalog.CHECKS]
     if json:
         print_json([row.document() for row in rows])
     else:
         for row in rows:
             print(row.line())
         print(f"{len(rows)} checks")
+    return EXIT_OK
+
+
+@app.command
+def explain(
+    finding: str, /, *, folder: Annotated[Path | None, Parameter(name="--in")] = None, json: Json = False
+) -> int:
+    """Say what a finding means, what was seen, who acts and what to do.
+
+    Parameters
+    ----------
+    finding
+        Id of a finding or its beginning; or the code of a cause, or the name of a check.
+    folder
+        The sweep that the finding is from.
+    json
+        Print one JSON document.
+    """
+    from wholestack.health.explaining import describe_meaning
+    from wholestack.health.explaining import explain as look_up
+    from wholestack.runs import RunReader
+
+    found: list[Finding] = RunReader(folder).findings() if folder else []
+    meaning = look_up(finding, found)
+    if json:
+        print_json(meaning.document())
+    else:
+        print(describe_meaning(meaning))
+    return EXIT_OK
+
+
+@app.command
+def diff(older: Path, newer: Path, /, *, json: Json = False) -> int:
+    """Compare two sweeps: what is new, healed, changed, still so, and what could not be looked at again.
+
+    Exit codes: 0 nothing new or worse; 1 something is; 2 usage.
+
+    Parameters
+    ----------
+    older
+        Folder of a sweep.
+    newer
+        Folder of a later sweep.
+    json
+        Print one JSON document.
+    """
+    from wholestack.health.difference import compare_sweeps, describe_difference
+
+    found = compare_sweeps(older, newer)
+    if json:
+        print_json(found.document())
+    else:
+        print(describe_difference(found))
+    return EXIT_FINDINGS if found.worse else EXIT_OK
+
+
+@profile.command
+def learn(sweep: Path, /, *, hosts: Names = (), out: Path | None = None) -> int:
+    """Write a profile from hosts that are called good: what they share is what is expected from now on.
+
+    Refuses hosts that may not train, and hosts that disagree, by name.
+
+    Parameters
+    ----------
+    sweep
+        Folder of a sweep.
+    hosts
+        Learn from these only; default: every host of the sweep that may train.
+    out
+        File to write; default: standard output.
+    """
+    from wholestack.health.learning import learn_from
+    from wholestack.journal import write_atomic
+
+    text = learn_from(sweep, hosts)
+    if out is None:
+        sys.stdout.write(text)
+    else:
+        write_atomic(out, text.encode())
+        print(f"{out} written; give it to a sweep with --profile {out}", file=sys.stderr)
     return EXIT_OK
 
 

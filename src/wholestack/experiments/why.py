@@ -6,9 +6,10 @@ data are as sealed matters also to whoever looks into a slow worker.
 
 from dataclasses import replace
 
-from wholestack.claim import Claim, Explanation, explain, status_of
+from wholestack.claim import Claim, Explanation, explain
 from wholestack.errors import InputError
 from wholestack.experiments.claims import FOUNDATIONS
+from wholestack.experiments.standing import standing
 from wholestack.runs import RunReader
 
 
@@ -18,17 +19,17 @@ def broken_first(run: RunReader, *, now: float, only: str | None = None) -> list
     Args:
         run: The run directory.
         now: Seconds since the epoch.
-        only: Name or id of one claim.
+        only: Name, id or subject (a host, in a sweep) of claims.
 
     Raises:
-        InputError: no claim has that name or id.
+        InputError: no claim has that name, id or subject.
     """
     claims, findings = run.claims(), run.findings()
-    statuses = {claim.id: status_of(claim, findings, now=now) for claim in claims}
+    statuses = standing(run, claims, findings, now=now)
     if only is not None:
-        chosen = [claim for claim in claims if only in (claim.name, claim.id)]
+        chosen = [claim for claim in claims if only in (claim.name, claim.id, claim.subject)]
         if not chosen:
-            names = ", ".join(claim.name for claim in claims)
+            names = ", ".join(dict.fromkeys(claim.name for claim in claims))
             raise InputError(f"{run.path}: no claim {only!r}", remedy=f"known are: {names}")
     else:
         failing = [claim for claim in claims if statuses[claim.id] != "held"]

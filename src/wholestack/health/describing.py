@@ -45,7 +45,7 @@ class CheckRow:
         reads = f"reads: {', '.join(self.formats)}"
         root = "; needs root" if self.needs_root else ""
         rest = "" if self.passive else "; only judges saved outputs"
-        return f"{self.name} ({self.severity})\n" + _indented(f"{self.about}; {reads}{root}{rest}")
+        return f"{self.name} ({self.severity})\n" + indented(f"{self.about}; {reads}{root}{rest}")
 
 
 def describe_check(check: Check) -> CheckRow:
@@ -77,13 +77,13 @@ def describe_judgement(found: Judgement, *, everything: bool) -> str:
 def describe_finding(each: Finding) -> str:
     """One Finding: what, where, the evidence, who and what to do."""
     if each.status == "ok":
-        return f"ok       {each.check}"
-    where = f" on {each.part}" if each.part else ""
-    lines = [_wrapped(f"{WORDS[each.status]:<8} {each.cause}{where}  [{each.check} {each.id[:8]}]", indent=9)]
-    lines += [_indented(line, cut=True) for line in each.evidence[:4]]
+        return bullet("ok", each.check)
+    where = f" on {each.part}" if each.part not in ("", "host") else ""
+    lines = [bullet(WORDS[each.status], f"{each.cause}{where}  [{each.check} {each.id[:8]}]")]
+    lines += [indented(line, cut=True) for line in each.evidence[:4]]
     if len(each.evidence) > 4:
-        lines.append(_indented(f"and {len(each.evidence) - 4} more lines (--json has them)"))
-    return "\n".join([*lines, _indented(f"{each.owner}: {each.remedy}")])
+        lines.append(indented(f"and {len(each.evidence) - 4} more lines (--json has them)"))
+    return "\n".join([*lines, indented(f"{each.owner}: {each.remedy}", hang=2)])
 
 
 def describe_skipped(skipped: Iterable[Skipped]) -> list[str]:
@@ -91,14 +91,21 @@ def describe_skipped(skipped: Iterable[Skipped]) -> list[str]:
     by_reason: dict[str, list[str]] = {}
     for each in skipped:
         by_reason.setdefault(f"{each.reason.replace('_', ' ')} ({each.detail})", []).append(each.check)
-    return [_wrapped(f"skipped  {why}: {', '.join(names)}", indent=9) for why, names in by_reason.items()]
+    return [bullet("skipped", f"{why}: {', '.join(names)}") for why, names in by_reason.items()]
 
 
-def _indented(text: str, *, cut: bool = False) -> str:
-    if cut and len(text) > 3 * (WIDTH - 9):
-        text = text[: 3 * (WIDTH - 9) - 3] + "..."
-    return textwrap.fill(text, WIDTH, initial_indent=" " * 9, subsequent_indent=" " * 9, break_on_hyphens=False)
+def bullet(word: str, text: str) -> str:
+    """A word in the margin and a text beside it."""
+    return _filled(text, first=f"{word:<8} ", rest=" " * 9)
 
 
-def _wrapped(text: str, *, indent: int) -> str:
-    return textwrap.fill(text, WIDTH, subsequent_indent=" " * indent, break_on_hyphens=False)
+def indented(text: str, *, cut: bool = False, hang: int = 0, more: int = 0) -> str:
+    """A text under a bullet, wrapped; with ``cut`` at most three lines of it."""
+    most = 3 * (WIDTH - 9 - more)
+    if cut and len(text) > most:
+        text = text[: most - 3] + "..."
+    return _filled(text, first=" " * (9 + more), rest=" " * (9 + more + hang))
+
+
+def _filled(text: str, *, first: str, rest: str) -> str:
+    return textwrap.fill(text, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)

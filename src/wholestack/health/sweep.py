@@ -5,7 +5,6 @@ Outputs are let go as soon as they are judged: memory grows with what is kept of
 """
 
 import asyncio
-import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -15,11 +14,11 @@ from wholestack.errors import InputError
 from wholestack.health import catalog
 from wholestack.health.check import Before, Check, Expectation
 from wholestack.health.examine import examine
-from wholestack.health.probe import Probe
 from wholestack.health.records import KIND, PLAN, RESULTS, SUMMARY, SweepPlan
 from wholestack.health.result import HostResult, result_of, silent_result
+from wholestack.health.sending import commands_for
 from wholestack.health.verdicts import Sweep, conclude, read_sweep
-from wholestack.remote.batch import Command, Remote, Reply
+from wholestack.remote.batch import Remote, Reply
 from wholestack.remote.host import Host
 from wholestack.runs import RunDirectory, RunManifest
 
@@ -127,15 +126,6 @@ async def sweep(
     return conclude(run, plan, ordered, seconds=time.monotonic() - started, at=time.time())
 
 
-def commands_for(probes: Sequence[Probe[object]], expectation: Expectation) -> list[Command]:
-    """What is sent to a host: of probes that need an option, only those whose option its profile has."""
-    return [
-        _with_option(probe, expectation.options)
-        for probe in probes
-        if not probe.option or probe.option in expectation.options
-    ]
-
-
 def judge_reply(
     reply: Reply, checks: Sequence[Check], *, expectation: Expectation, before: Before | None, now: float
 ) -> HostResult:
@@ -207,13 +197,6 @@ class _Asking:
 def _append(run: RunDirectory, results: Sequence[HostResult]) -> None:
     for each in results:
         run.append(RESULTS, each)
-
-
-def _with_option(probe: Probe[object], options: Mapping[str, str]) -> Command:
-    if not probe.option:
-        return probe.command
-    setting = f"{probe.option.upper()}={shlex.quote(options[probe.option])}"
-    return replace(probe.command, shell=f"{setting}; {probe.command.shell}")
 
 
 def _slim(result: HostResult) -> HostResult:

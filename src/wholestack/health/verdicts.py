@@ -60,7 +60,7 @@ def conclude(run: RunDirectory, plan: SweepPlan, results: Sequence[HostResult], 
     findings: list[Finding] = []
     for result in results:
         verdict = _verdict(result, beside.get(result.host, ()), causes)
-        claim = _claim(result, sealed_at=at)
+        claim = claim_of(result, sealed_at=at)
         verdicts.append(verdict)
         claims.append(claim)
         findings += settled(verdict, claim, at=at)
@@ -125,7 +125,8 @@ def _from_findings(result: HostResult, findings: Sequence[Finding]) -> HostVerdi
     )
 
 
-def _claim(result: HostResult, *, sealed_at: float) -> Claim:
+def claim_of(result: HostResult, *, sealed_at: float) -> Claim:
+    """The claim that one host may train."""
     traits = sorted((trait.name, str(trait.value), len(trait.parts)) for trait in result.traits)
     delivers = ", ".join(f"{name} {_values(result, name)}" for name in DELIVERED if _values(result, name))
     what = f": {delivers}" if delivers else ""

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from wholestack.claim import Claim, ClaimStatus, status_of
+from wholestack.claim import Claim, ClaimStatus
 from wholestack.claim import exit_code as claims_exit_code
 from wholestack.evals.items import ItemSet, metric_name
 from wholestack.experiments import claims
@@ -25,6 +25,7 @@ from wholestack.experiments.records import (
 )
 from wholestack.experiments.settlement import keep_new, settle
 from wholestack.experiments.stage import Stage, ended_trial, find_claim, unfit
+from wholestack.experiments.standing import standing
 from wholestack.finding import EXIT_FINDINGS, EXIT_UNKNOWN
 from wholestack.runs import RunReader
 
@@ -98,8 +99,9 @@ def landing_of(stage: Stage, role: Role, metric: str) -> Landing | None:
 
 def claim_lines(run: RunReader, *, now: float) -> tuple[ClaimLine, ...]:
     """Every claim of a run and how it stands."""
-    findings = run.findings()
-    return tuple(_line(claim, status_of(claim, findings, now=now)) for claim in run.claims())
+    claims = run.claims()
+    statuses = standing(run, claims, run.findings(), now=now)
+    return tuple(_line(claim, statuses[claim.id]) for claim in claims)
 
 
 def _line(claim: Claim, status: ClaimStatus) -> ClaimLine:

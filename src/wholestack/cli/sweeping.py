@@ -1,0 +1,134 @@
+"""What ``wholestack health sweep`` does with its options: read what is asked, sweep, print."""
+
+import asyncio
+import sys
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from wholestack.cli.output import print_json
+from wholestack.cli.sweep_progress import SweepWatcher
+from wholestack.errors import InputError
+from wholestack.finding import exit_code
+from wholestack.health import catalog
+from wholestack.health import sweep as sweeps
+from wholestack.health.earlier import EarlierSweep
+from wholestack.health.grouping import describe_sweep, document
+from wholestack.health.profile import Profile, read_profile
+from wholestack.health.records import PLAN, SweepPlan
+from wholestack.health.verdicts import Sweep
+from wholestack.remote.batch import Remote
+from wholestack.remote.host import Host
+from wholestack.remote.inventory import read_inventory
+from wholestack.runs import RunDirectory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a new sweep is to do; see the options of the command."""
+
+    hosts: tuple[str, ...]
+    profile: Path | None
+    only: tuple[str, ...]
+    skip: tuple[str, ...]
+    user: str | None
+    port: int | None
+    jump: str | None
+    identity: Path | None
+    concurrency: int
+    retries: int
+    sudo: bool
+    since: Path | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """How host keys are verified."""
+
+    known_hosts: Path | None
+    accept_new: bool
+
+
+def run(asked: Asked, way: Way, *, out: Path | None, resume: Path | None, json: bool, everything: bool) -> int:
+    """Sweep and print; returns the exit code."""
+    if resume is not None:
+        if asked.hosts or out is not None:
+            raise InputError("hosts and --out cannot be given with --resume", remedy="a sweep keeps what it was asked")
+        directory = sweeps.resume(resume)
+    else:
+        now = time.time()
+        plan = _plan(asked)
+        folder = out or Path(time.strftime("sweep-%Y%m%dT%H%M%S", time.localtime(now)))
+        directory = sweeps.create(folder, plan, at=now)
+    with directory:
+        found = _sweep(directory, way)
+    if json:
+        print_json(document(found, everything=everything))
+    else:
+        print(describe_sweep(found.verdicts, found.summary, everything=everything))
+        print(f"\nkept in {found.folder}; wholestack health explain ID --in {found.folder}")
+    return exit_code([each for verdict in found.verdicts for each in verdict.findings])
+
+
+def _plan(asked: Asked) -> SweepPlan:
+    hosts = [_override(host, asked) for host in read_inventory(asked.hosts)]
+    text = asked.profile.read_text() if asked.profile else ""
+    profile = read_profile(text, where=str(asked.profile)) if asked.profile else Profile()
+    if asked.since is not None:
+        EarlierSweep(asked.since)
+    return sweeps.plan_for(
+        hosts,
+        catalog.chosen(asked.only, asked.skip),
+        profile.for_kinds(host.kind for host in hosts),
+        concurrency=asked.concurrency,
+        retries=asked.retries,
+        sudo=asked.sudo,
+        since=str(asked.since.resolve()) if asked.since else "",
+    )
+
+
+def _override(host: Host, asked: Asked) -> Host:
+    return replace(
+        host,
+        user=asked.user or host.user,
+        port=asked.port or host.port,
+        jump=asked.jump or host.jump,
+        identity=str(asked.identity) if asked.identity else host.identity,
+    )
+
+
+def _sweep(directory: RunDirectory, way: Way) -> Sweep:
+    plan = directory.read(PLAN, SweepPlan)
+    before = EarlierSweep(Path(plan.since)).before if plan.since else lambda _: None
+    with SweepWatcher(len(plan.hosts), sys.stderr) as watcher:
+        try:
+            return asyncio.run(_over_ssh(directory, plan, way, before, watcher))
+        except KeyboardInterrupt:
+            print(f"wholestack: interrupted; go on with --resume {directory.path}", file=sys.stderr)
+            raise
+
+
+async def _over_ssh(
+    directory: RunDirectory, plan: SweepPlan, way: Way, before: sweeps.BeforeOf, watcher: SweepWatcher
+) -> Sweep:
+    remote = _ssh(plan, way)
+    try:
+        return await sweeps.sweep(directory, remote, before=before, watch=watcher)
+    finally:
+        await remote.close()
+
+
+def _ssh(plan: SweepPlan, way: Way) -> Remote:
+    try:
+        from wholestack.remote.ssh import SshRemote
+    except ModuleNotFoundError as error:
+        if error.name != "asyncssh":
+            raise
+        raise InputError("a sweep needs asyncssh", remedy="pip install 'wholestack[fleet]'") from error
+    return SshRemote(
+        known_hosts=[way.known_hosts] if way.known_hosts else None,
+        accept_new=way.accept_new,
+        sudo=plan.sudo,
+        max_connections=plan.concurrency,
+        retries=plan.retries,
+    )

@@ -1,0 +1,64 @@
+"""What an earlier sweep left behind, read a host at a time: the counters of thousands of hosts stay on the disk."""
+
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from wholestack.errors import RecordError
+from wholestack.health.check import Before
+from wholestack.health.records import RESULTS
+from wholestack.record import from_builtins
+from wholestack.runs import RunReader
+
+
+class EarlierSweep:
+    """Counters by host of an earlier sweep, ended or not.
+
+    Args:
+        folder: Its run directory.
+
+    Raises:
+        RunDirectoryError: it is none.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = RunReader(folder).path / RESULTS
+        self._places: dict[str, tuple[int, int]] = {}
+        if self._path.exists():
+            with self._path.open("rb") as file:
+                self._index(file)
+
+    def before(self, host: str) -> Before | None:
+        """What the last look at a host left behind; ``None`` if there was none, or it said no time.
+
+        Raises:
+            RecordError: the line was damaged since.
+        """
+        if host not in self._places:
+            return None
+        start, number = self._places[host]
+        where = f"{self._path}:{number}"
+        with self._path.open("rb") as file:
+            file.seek(start)
+            after = _decoded(file.readline(), where).get("after")
+        return None if after is None else from_builtins(Before, after, where=where)
+
+    def _index(self, file: BinaryIO) -> None:
+        """The latest line of a host counts; an unfinished last line was never acknowledged."""
+        start = 0
+        for number, line in enumerate(file, start=1):
+            if line.endswith(b"\n"):
+                host = _decoded(line, f"{self._path}:{number}").get("host")
+                self._places[str(host)] = (start, number)
+            start += len(line)
+
+
+def _decoded(line: bytes, where: str) -> dict[str, object]:
+    try:
+        found = msgspec.json.decode(line)
+    except msgspec.DecodeError as error:
+        raise RecordError(f"{where}: not JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise RecordError(f"{where}: expected an object")
+    return found

@@ -1,0 +1,131 @@
+"""What a Finding, a cause or a check means, in prose, for somebody who was just woken up."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from wholestack.errors import InputError
+from wholestack.finding import Finding
+from wholestack.health import catalog
+from wholestack.health.check import Cause, Check
+from wholestack.health.describing import WORDS, bullet, describe_check, indented
+from wholestack.record import to_builtins
+
+SHORTEST_PREFIX = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meaning:
+    """What one name stands for; at least one of the three is there."""
+
+    finding: Finding | None = None
+    cause: Cause | None = None
+    check: Check | None = None
+    same_elsewhere: int = 0
+    """Other hosts of the sweep with the same cause."""
+
+    def document(self) -> dict[str, object]:
+        """As JSON has it."""
+        cause = self.cause
+        return {
+            "finding": to_builtins(self.finding) if self.finding else None,
+            "cause": None
+            if cause is None
+            else {
+                "code": cause.code,
+                "says": cause.says,
+                "status": cause.status,
+                "owner": cause.owner,
+                "remedy": cause.remedy,
+                "explains": list(cause.explains),
+            },
+            "check": describe_check(self.check).document() if self.check else None,
+            "same_elsewhere": self.same_elsewhere,
+        }
+
+
+def explain(name: str, findings: Sequence[Finding] = ()) -> Meaning:
+    """Look a name up.
+
+    Args:
+        name: Id of a Finding or its unique beginning, code of a cause, or name of a check.
+        findings: Of a sweep.
+
+    Raises:
+        InputError: it is none of these, or the beginning of several ids.
+    """
+    known = catalog.causes()
+    if name in known:
+        cause, check = known[name]
+        return Meaning(cause=cause, check=check)
+    by_name = {check.name: check for check in catalog.CHECKS}
+    if name in by_name:
+        return Meaning(check=by_name[name])
+    found = _by_prefix(name, findings)
+    others = {each.subject for each in findings if each.cause == found.cause} - {found.subject}
+    return Meaning(
+        finding=found,
+        cause=_cause_of(found, known.values()),
+        check=by_name.get(found.check),
+        same_elsewhere=len(others),
+    )
+
+
+def describe_meaning(meaning: Meaning) -> str:
+    """For a terminal, 80 columns."""
+    lines: list[str] = []
+    if meaning.finding is not None:
+        lines += _about_finding(meaning.finding, meaning.same_elsewhere)
+    if meaning.cause is not None:
+        lines += _about_cause(meaning.cause, brief=meaning.finding is not None)
+    if meaning.check is not None:
+        row = describe_check(meaning.check)
+        lines.append(bullet("check", f"{row.name}: {row.about}"))
+        lines.append(indented(f"command: {row.command}", cut=True))
+        if meaning.cause is None:
+            lines += [bullet("can say", f"{cause.code}: {cause.says}") for cause in meaning.check.causes]
+        lines += [bullet("limit", f"{limit.name} = {limit.default:g}: {limit.about}") for limit in meaning.check.limits]
+    return "\n".join(lines)
+
+
+def _about_finding(each: Finding, same_elsewhere: int) -> list[str]:
+    where = f", {each.part}" if each.part not in ("", "host") else ""
+    lines = [f"{WORDS[each.status]}: {each.cause}, on {each.subject}{where}", ""]
+    lines += [bullet("seen", each.evidence[0])] if each.evidence else []
+    lines += [indented(line) for line in each.evidence[1:]]
+    lines += [bullet("owner", each.owner), bullet("do", each.remedy)]
+    if same_elsewhere:
+        lines.append(bullet("also", f"the same on {same_elsewhere} other hosts of this sweep: look for one reason"))
+    return lines
+
+
+def _about_cause(cause: Cause, *, brief: bool) -> list[str]:
+    lines = []
+    if not brief:
+        lines = [f"{cause.code}: {cause.says} ({WORDS[cause.status]})", ""]
+        lines += [bullet("owner", cause.owner), bullet("do", cause.remedy)]
+    if cause.status == "unknown":
+        lines.append(bullet("means", "neither healthy nor broken: the host did not let us look; it may not be trusted"))
+    if cause.explains:
+        known = catalog.causes()
+        says = [known[code][0].says if code in known else code for code in cause.explains]
+        lines.append(bullet("explains", f"{', '.join(dict.fromkeys(says))}: seen with it, they are the same fault"))
+    return lines
+
+
+def _cause_of(found: Finding, known: Iterable[tuple[Cause, Check | None]]) -> Cause | None:
+    """The cause that a Finding names; of its own check if two say the same."""
+    fitting = [(cause, check) for cause, check in known if cause.says == found.cause]
+    own = [cause for cause, check in fitting if check is not None and check.name == found.check]
+    return own[0] if own else fitting[0][0] if fitting else None
+
+
+def _by_prefix(name: str, findings: Sequence[Finding]) -> Finding:
+    fitting = {each.id: each for each in findings if each.id.startswith(name) and len(name) >= SHORTEST_PREFIX}
+    if len(fitting) == 1:
+        return next(iter(fitting.values()))
+    if fitting:
+        listed = ", ".join(f"{each.id} ({each.subject})" for each in list(fitting.values())[:5])
+        raise InputError(f"{name!r} begins the ids of {len(fitting)} findings", remedy=f"give more of one: {listed}")
+    names = [*(check.name for check in catalog.CHECKS), *catalog.causes()]
+    where = "" if findings else "; for a finding, name its sweep with --in DIR"
+    raise InputError(f"no finding, cause or check {name!r}", remedy=f"{catalog.nearest(name, names)}{where}")

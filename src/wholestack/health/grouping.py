@@ -1,0 +1,106 @@
+"""A sweep as a person reads it: what is wrong, grouped by cause, the odd ones out before what all have in common."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from wholestack.finding import WORST_FIRST, Finding, Status, finding
+from wholestack.health.describing import WORDS, bullet, indented
+from wholestack.health.names import fold
+from wholestack.health.records import HostVerdict, SweepSummary
+from wholestack.health.verdicts import Sweep
+from wholestack.record import to_builtins
+
+EXAMPLES = 2
+"""Findings of a group that are shown with their evidence."""
+EVIDENCE = 2
+"""Lines of evidence of each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """All Findings of one cause and status."""
+
+    status: Status
+    cause: str
+    owner: str
+    remedy: str
+    hosts: tuple[str, ...]
+    findings: tuple[Finding, ...]
+
+
+def grouped(findings: Iterable[Finding]) -> list[Group]:
+    """Groups by status and cause: worst first, then those with the fewest hosts."""
+    members: dict[tuple[Status, str, str, str], list[Finding]] = defaultdict(list)
+    for each in findings:
+        members[(each.status, each.cause, each.owner, each.remedy)].append(each)
+    groups = [
+        Group(
+            status=status,
+            cause=cause,
+            owner=owner,
+            remedy=remedy,
+            hosts=tuple(sorted({each.subject for each in found})),
+            findings=tuple(found),
+        )
+        for (status, cause, owner, remedy), found in members.items()
+    ]
+    return sorted(groups, key=lambda group: (WORST_FIRST.index(group.status), len(group.hosts), group.cause))
+
+
+def describe_sweep(verdicts: Sequence[HostVerdict], summary: SweepSummary, *, everything: bool = False) -> str:
+    """Counts, then groups by cause, in 80 columns."""
+    groups = grouped(each for verdict in verdicts for each in verdict.findings)
+    lines = [describe_counts(verdicts, summary), *(_describe(group, everything) for group in groups)]
+    if everything:
+        fit = [verdict.host for verdict in verdicts if verdict.may_train]
+        lines.append(bullet("ok", f"may train: {fold(fit) or 'none'}"))
+    return "\n".join(lines)
+
+
+def describe_counts(verdicts: Sequence[HostVerdict], summary: SweepSummary) -> str:
+    """The one line to read first."""
+    warned = f" ({summary.warnings} with warnings)" if summary.warnings else ""
+    counts = f"{summary.may_train} may train{warned}, {summary.may_not} may not, {summary.unknown} unknown"
+    hosts = f"{len(verdicts)} host{'s' if len(verdicts) != 1 else ''}"
+    return f"{hosts}: {counts}; {summary.seconds:.0f} s"
+
+
+def _describe(group: Group, everything: bool) -> str:
+    count = f"{len(group.hosts)} host{'s' if len(group.hosts) != 1 else ''}"
+    more = f", {len(group.findings)} findings" if len(group.findings) > len(group.hosts) else ""
+    lines = ["", bullet(WORDS[group.status], f"{group.cause}: {count}{more}"), indented(fold(group.hosts))]
+    shown = group.findings if everything else group.findings[:EXAMPLES]
+    for each in shown:
+        part = f", {each.part}" if each.part != "host" else ""
+        lines.append(indented(f"- {each.subject}{part}  [{each.check} {each.id[:8]}]", hang=2))
+        lines += [indented(line, cut=True, more=2) for line in each.evidence[:EVIDENCE]]
+    left = len(group.findings) - len(shown)
+    if left:
+        lines.append(indented(f"- and {left} more (--all shows them, --json has everything)", hang=2))
+    return "\n".join([*lines, indented(f"{group.owner}: {group.remedy}", hang=2)])
+
+
+def document(sweep: Sweep, *, everything: bool = False) -> dict[str, object]:
+    """As JSON has a sweep: counts, and by host what ``judge`` has."""
+    at = sweep.summary.at
+    return {
+        "status": sweep.summary.status,
+        "may_train": sweep.summary.may_train,
+        "may_not": sweep.summary.may_not,
+        "unknown": sweep.summary.unknown,
+        "seconds": sweep.summary.seconds,
+        "folder": str(sweep.folder),
+        "hosts": {verdict.host: _host(verdict, at=at, everything=everything) for verdict in sweep.verdicts},
+    }
+
+
+def _host(verdict: HostVerdict, *, at: float, everything: bool) -> dict[str, object]:
+    passed = [finding(verdict.host, name, "ok", evidence=(), at=at) for name in verdict.passed] if everything else []
+    return {
+        "status": verdict.status,
+        "kind": verdict.kind,
+        "may_train": verdict.may_train,
+        "findings": [to_builtins(each) for each in (*verdict.findings, *passed)],
+        "skipped": [to_builtins(each) for each in verdict.skipped],
+    }

@@ -1,0 +1,60 @@
+"""Settle the claims of a sweep again from what lies in its run directory, and say how they stand today.
+
+Nothing is asked of the hosts: another boot, driver or firmware shows in the next sweep. A claim that held lapses when
+its time is over, since a verdict on a machine is only as good as it is young.
+"""
+
+from collections.abc import Sequence
+
+from wholestack.claim import Claim, ClaimStatus, is_genuine, status_of
+from wholestack.finding import Finding, finding
+from wholestack.health.records import RESULTS
+from wholestack.health.result import HostResult
+from wholestack.health.verdicts import CLAIM, claim_of
+from wholestack.runs import RunReader
+
+
+def settle(run: RunReader, *, at: float) -> list[Finding]:
+    """A Finding for every claim: the one that settled it, unless claim or results were changed since.
+
+    Args:
+        run: The run directory of a sweep.
+        at: Seconds since the epoch.
+    """
+    results = {each.host: each for each in run.journal(RESULTS, HostResult)}
+    last = {each.settles: each for each in run.findings() if each.settles}
+    found = [_judge(claim, results.get(claim.subject), last.get(claim.id), at) for claim in run.claims()]
+    return [each for each in found if each is not None]
+
+
+def standing(claim: Claim, findings: Sequence[Finding], *, now: float) -> ClaimStatus:
+    """How a claim on a host stands; ``expired`` also where it once held."""
+    status = status_of(claim, findings, now=now)
+    late = claim.valid_until is not None and now > claim.valid_until
+    return "expired" if late and status == "held" else status
+
+
+def _judge(claim: Claim, result: HostResult | None, last: Finding | None, at: float) -> Finding | None:
+    if not is_genuine(claim):
+        return _changed(claim, f"id {claim.id} is not the hash of the claim", "restore claims.jsonl from a copy", at)
+    if result is None:
+        return _changed(claim, f"no result of {claim.subject}", "restore results.jsonl from a copy", at)
+    again = claim_of(result, sealed_at=claim.sealed_at)
+    if again.predicted != claim.predicted:
+        said = f"traits {again.predicted}, sealed as {claim.predicted}"
+        return _changed(claim, said, "restore results.jsonl from a copy, or sweep again", at)
+    return last
+
+
+def _changed(claim: Claim, said: str, remedy: str, at: float) -> Finding:
+    return finding(
+        claim.subject,
+        CLAIM,
+        "fail",
+        evidence=(said,),
+        cause="the sweep was changed after it was sealed",
+        owner="cluster team",
+        remedy=remedy,
+        at=at,
+        settles=claim.id,
+    )
