@@ -251,7 +251,7 @@ class Check:
     counters: Callable[[Seen], Iterable[Counter]] = _nothing
     limits: tuple[Limit, ...] = ()
     trait_names: tuple[str, ...] = ()
-    """Names of all traits that it may give: what a profile may state."""
+    """Names of all traits that it may give: what a profile may state; ``noun.*`` for names made from what is found."""
     options: tuple[str, ...] = ()
     """Options of a profile that it reads itself; those of its probes come on top."""
     passive: bool = True

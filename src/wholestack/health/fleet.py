@@ -90,13 +90,18 @@ def alike(results: Iterable[HostResult]) -> dict[str, list[HostResult]]:
             groups[each.kind].append(each)
         elif each.traits or each.measures:
             by_hardware[_hardware(each)].append(each)
-    whole = [key for key in by_hardware if all(key)]
     for key, members in by_hardware.items():
-        fitting = [other for other in whole if all(mine in ("", its) for mine, its in zip(key, other, strict=True))]
+        fitting = [other for other in by_hardware if _says_more(other, key)]
         home = max(fitting, key=lambda other: len(by_hardware[other]), default=key)
         name = " ".join(filter(None, home)) or DEFAULT_KIND
         groups[name].extend(members)
     return dict(groups)
+
+
+def _says_more(other: tuple[str, ...], key: tuple[str, ...]) -> bool:
+    """Whether ``other`` agrees with ``key`` in all that it says and says more."""
+    agrees = all(mine in ("", its) for mine, its in zip(key, other, strict=True))
+    return agrees and sum(map(bool, other)) > sum(map(bool, key))
 
 
 def _hardware(result: HostResult) -> tuple[str, ...]:

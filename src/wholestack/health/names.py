@@ -11,26 +11,27 @@ def fold(names: Iterable[str]) -> str:
         names: Of hosts, in any order; each is kept once.
 
     Returns:
-        Groups by what stands around the last number and its width, sorted; single names as they are.
+        Groups by what stands around the last number before the domain, and its width; single names as they are.
 
     Example:
         >>> fold(["gpu001", "gpu002", "gpu004", "login"])
         'gpu[001-002,004],login'
     """
-    groups: dict[tuple[str, str, int], list[int]] = {}
-    plain: list[str] = []
-    for name in sorted(set(names)):
-        found = re.fullmatch(r"(.*?)([0-9]{1,9})([^0-9]*)", name)
-        # An IP address is no numbered name: 10.0.0.1 and 10.0.0.2 fold well, but nobody types 10.0.0.[1-2].
+    groups: dict[tuple[str, int, str], list[int]] = {}
+    plain: list[tuple[tuple[str, int, str], str]] = []
+    for name in set(names):
+        label, dot, domain = name.partition(".")
+        found = re.fullmatch(r"(.*?)([0-9]{1,9})([^0-9]*)", label)
+        # An IP address is no numbered name: nobody types 10.0.0.[1-2].
         if found is None or re.fullmatch(r"[0-9a-fA-F.:]*[.:][0-9a-fA-F.:]*", name):
-            plain.append(name)
+            plain.append(((name, 0, ""), name))
         else:
-            groups.setdefault((found[1], found[3], len(found[2])), []).append(int(found[2]))
-    folded = [_group(*shape, sorted(numbers)) for shape, numbers in groups.items()]
-    return ",".join(sorted([*folded, *plain]))
+            groups.setdefault((found[1], len(found[2]), found[3] + dot + domain), []).append(int(found[2]))
+    folded = [(shape, _group(*shape, sorted(numbers))) for shape, numbers in groups.items()]
+    return ",".join(text for _, text in sorted([*folded, *plain]))
 
 
-def _group(before: str, after: str, width: int, numbers: list[int]) -> str:
+def _group(before: str, width: int, after: str, numbers: list[int]) -> str:
     if len(numbers) == 1:
         return f"{before}{numbers[0]:0{width}d}{after}"
     runs: list[tuple[int, int]] = []

@@ -131,16 +131,15 @@ def _gamma_nodes(window: int) -> tuple[FloatArray, FloatArray]:
 
 
 def _resolution(raw: FloatArray, most: int) -> float:
-    """The step of the values: the smallest difference of the bulk, or where it has none, a power of ten."""
-    digits = 12 - int(np.ceil(np.log10(max(np.abs(raw).max(), 1e-300))))
-    distinct = np.unique(np.round(raw[most:], min(digits, 300)))
+    """The step of the values: the smallest difference within the bulk; of a bulk that is all but constant, the last
+    decimal place that any value uses, and at least a hundredth of the median."""
+    digits = min(12 - int(np.ceil(np.log10(max(np.abs(raw).max(), 1e-300)))), 300)
+    distinct = np.unique(np.round(raw[most:], digits))
     if len(distinct) >= 3:
         return float(np.diff(distinct).min())
-    for power in range(6, -7, -1):
-        step = 10.0**power
-        if np.allclose(raw / step, np.round(raw / step), rtol=0, atol=1e-6):
-            return step
-    return 0.0
+    steps = (10.0**-places for places in range(7))
+    last = next((step for step in steps if np.allclose(raw / step, np.round(raw / step), rtol=0, atol=1e-6)), 0.0)
+    return max(last, 0.01 * abs(float(np.median(raw))))
 
 
 def _spread_ties(raw: FloatArray, resolution: float) -> FloatArray:

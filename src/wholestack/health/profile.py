@@ -23,11 +23,12 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Any
 
 from wholestack.errors import InputError
 from wholestack.health.catalog import CHECKS, nearest
-from wholestack.health.check import Expectation, Scalar
+from wholestack.health.check import Check, Expectation, Scalar
 from wholestack.health.cleaning import is_number
 from wholestack.health.names import fold
 from wholestack.health.result import HostResult
@@ -67,12 +68,13 @@ class Profile:
         return found
 
 
-def read_profile(text: str, *, where: str = "profile") -> Profile:
+def read_profile(text: str, *, where: str = "profile", checks: Sequence[Check] = CHECKS) -> Profile:
     """Read a profile.
 
     Args:
         text: TOML.
         where: Named in errors: the file.
+        checks: Whose names are known.
 
     Raises:
         InputError: it is no TOML, or has a name that is not known or a value of the wrong type; names file and key.
@@ -85,7 +87,7 @@ def read_profile(text: str, *, where: str = "profile") -> Profile:
     kinds = _table(raw.get("kinds", {}), f"{where}: kinds")
     if not kinds:
         raise InputError(f"{where}: no kind of host in it", remedy="begin with a line such as [kinds.h100.traits]")
-    return Profile(kinds={name: _expectation(body, f"{where}: kinds.{name}") for name, body in kinds.items()})
+    return Profile(kinds={name: _expectation(body, f"{where}: kinds.{name}", checks) for name, body in kinds.items()})
 
 
 def expectation_from(text: str, *, where: str = "profile", kind: str | None = None) -> Expectation:
@@ -142,19 +144,19 @@ def _from_manifest(text: str, where: str) -> Expectation:
     raise InputError(f"{where}: JSON, but no manifest that is known")
 
 
-def _expectation(body: Any, where: str) -> Expectation:
+def _expectation(body: Any, where: str, catalogue: Sequence[Check]) -> Expectation:
     table = _table(body, where)
     _refuse_unknown(table, TABLES, where, "key")
     traits = _flat(_table(table.get("traits", {}), f"{where}.traits"))
     limits = _flat(_table(table.get("limits", {}), f"{where}.limits"))
     options = _table(table.get("options", {}), f"{where}.options")
     checks = table.get("checks", [])
-    _refuse_unknown(traits, known_traits(), f"{where}.traits", "trait")
-    _refuse_unknown(limits, known_limits(), f"{where}.limits", "limit")
-    _refuse_unknown(options, known_options(), f"{where}.options", "option")
+    _refuse_unknown(traits, _known_traits(catalogue), f"{where}.traits", "trait")
+    _refuse_unknown(limits, _known_limits(catalogue), f"{where}.limits", "limit")
+    _refuse_unknown(options, _known_options(catalogue), f"{where}.options", "option")
     if not isinstance(checks, list):
         raise InputError(f"{where}.checks: is {checks!r}, must be a list of names")
-    _refuse_unknown([str(name) for name in checks], [check.name for check in CHECKS], f"{where}.checks", "check")
+    _refuse_unknown([str(name) for name in checks], [each.name for each in catalogue], f"{where}.checks", "check")
     for name, value in traits.items():
         _require(isinstance(value, str) or is_number(value), f"{where}.traits.{name}", value, "a text or number")
     for name, value in limits.items():
@@ -170,20 +172,18 @@ def _expectation(body: Any, where: str) -> Expectation:
     )
 
 
-def known_traits() -> list[str]:
-    """Names of all traits of the catalogue."""
-    return sorted({name for check in CHECKS for name in check.trait_names})
+def _known_traits(checks: Sequence[Check]) -> list[str]:
+    """Names, and patterns such as ``drive.firmware.*`` where a name has a part of its own in it."""
+    return sorted({name for check in checks for name in check.trait_names})
 
 
-def known_limits() -> list[str]:
-    """Names of all limits of the catalogue."""
-    return sorted({limit.name for check in CHECKS for limit in check.limits})
+def _known_limits(checks: Sequence[Check]) -> list[str]:
+    return sorted({limit.name for check in checks for limit in check.limits})
 
 
-def known_options() -> list[str]:
-    """Names of all options that a check or probe of the catalogue reads."""
-    of_probes = {probe.option for check in CHECKS for probe in check.probes if probe.option}
-    return sorted(of_probes | {name for check in CHECKS for name in check.options})
+def _known_options(checks: Sequence[Check]) -> list[str]:
+    of_probes = {probe.option for check in checks for probe in check.probes if probe.option}
+    return sorted(of_probes | {name for check in checks for name in check.options})
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -210,7 +210,7 @@ def _require(right: bool, where: str, value: object, wanted: str) -> None:
 
 def _refuse_unknown(given: Iterable[str], known: Sequence[str], where: str, noun: str) -> None:
     for name in given:
-        if name not in known:
+        if not any(fnmatchcase(name, each) for each in known):
             raise InputError(f"{where}: unknown {noun} {name!r}", remedy=nearest(name, known))
 
 
