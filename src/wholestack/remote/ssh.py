@@ -78,7 +78,7 @@ class SshRemote:
         self._rng = rng or random.Random()
         self._sleep = sleep
         self._files = _Files(config, known_hosts, accept_new=accept_new)
-        self._jumps: dict[str, asyncio.Task[asyncssh.SSHClientConnection]] = {}
+        self._jumps: dict[tuple[str, str | None], asyncio.Task[asyncssh.SSHClientConnection]] = {}
 
     async def run(self, host: Host, commands: Sequence[Command], *, deadline_s: float) -> Reply:
         """See :class:`~wholestack.remote.batch.Remote`. The deadline counts from when the host's turn comes."""
@@ -132,17 +132,17 @@ class SshRemote:
         detail = f"{failure.detail}; {reply.detail}" if reader.began else failure.detail
         return replace(reply, trouble=failure.trouble, detail=detail)
 
-    async def _connect(self, host: Host) -> asyncssh.SSHClientConnection:
-        """Log in.
+    async def _connect(self, host: Host, *, spare: str | None = None) -> asyncssh.SSHClientConnection:
+        """Log in, if need be with a spare private key.
 
         Raises:
             _LoginError: it failed, and why.
         """
-        where, trust = self._files.settings(host)
+        where, trust = self._files.settings(host, spare=spare)
         client = _Client(trust)
         options = dict(where.options)
         if where.jump:
-            options["tunnel"] = await self._jump(where.jump)
+            options["tunnel"] = await self._jump(where.jump, host.identity)
         try:
             async with asyncio.timeout(self._connect_timeout_s):
                 return await asyncssh.connect(client_factory=lambda: client, **options)
@@ -153,18 +153,21 @@ class SshRemote:
         except (OSError, ValueError, asyncssh.Error) as error:
             raise _LoginError(_explain(error, host, reached=client.reached)) from error
 
-    async def _jump(self, jump: str) -> asyncssh.SSHClientConnection:
-        """The one connection to a jump host, opened by the first host that goes through it."""
-        task = self._jumps.get(jump)
+    async def _jump(self, jump: str, spare: str | None) -> asyncssh.SSHClientConnection:
+        """The one connection to a jump host, opened by the first host that goes through it.
+
+        The key named for the host is tried there too, behind those that are usual for the jump host.
+        """
+        task = self._jumps.get((jump, spare))
         if task is None or (task.done() and not _is_open(task)):
-            task = self._jumps[jump] = asyncio.create_task(self._open_jump(jump))
+            task = self._jumps[jump, spare] = asyncio.create_task(self._open_jump(jump, spare))
         # Shielded: the host that opened it may be cancelled while others wait for it.
         return await asyncio.shield(task)
 
-    async def _open_jump(self, jump: str) -> asyncssh.SSHClientConnection:
+    async def _open_jump(self, jump: str, spare: str | None) -> asyncssh.SSHClientConnection:
         before, _, last = jump.rpartition(",")
         try:
-            return await self._connect(replace(parse_host(last), jump=before or None))
+            return await self._connect(replace(parse_host(last), jump=before or None), spare=spare)
         except _LoginError as error:
             failure = error.failure
             raise _LoginError(_Failure(failure.trouble, f"jump host {last}: {failure.detail}")) from error
@@ -246,8 +249,8 @@ class _Files:
         self._trusts: dict[tuple[str, ...], _Trust] = {}
         self._keys: dict[tuple[str, ...], list[asyncssh.SSHKeyPair]] = {}
 
-    def settings(self, host: Host) -> tuple[_Where, _Trust]:
-        """How to connect to a host, and which host keys count.
+    def settings(self, host: Host, *, spare: str | None = None) -> tuple[_Where, _Trust]:
+        """How to connect to a host, if need be with a spare key, and which host keys count.
 
         Raises:
             _LoginError: its private key cannot be used.
@@ -274,7 +277,7 @@ class _Files:
         }
         if config.get("Ciphers") is None:
             options["encryption_algs"] = _CIPHERS
-        return _Where(options | self._key_options(host, config), str(jump) if jump else None), trust
+        return _Where(options | self._key_options(host, config, spare), str(jump) if jump else None), trust
 
     def _trust(self, config: Any) -> _Trust:
         files = self._known_hosts
@@ -286,16 +289,20 @@ class _Files:
             self._trusts[files] = _Trust(files, accept_new=self._accept_new)
         return self._trusts[files]
 
-    def _key_options(self, host: Host, config: Any) -> dict[str, Any]:
+    def _key_options(self, host: Host, config: Any, spare: str | None) -> dict[str, Any]:
         """Which keys to offer. Where the configuration restricts the agent or adds certificates, asyncssh decides."""
         if host.identity is None and (config.get("IdentitiesOnly") or config.get("CertificateFile")):
             return {}
-        named = (host.identity,) if host.identity else tuple(config.get("IdentityFile", ()))
-        if named not in self._keys:
-            self._keys[named] = self._load(named, must=host.identity is not None)
+        if host.identity:
+            return {"client_keys": self._pairs((host.identity,), must=True), "agent_path": None}
+        usual = self._pairs(tuple(config.get("IdentityFile", ())), must=False)
+        return {"client_keys": usual + (self._pairs((spare,), must=True) if spare else [])}
+
+    def _pairs(self, files: tuple[str, ...], *, must: bool) -> list[asyncssh.SSHKeyPair]:
+        if files not in self._keys:
+            self._keys[files] = self._load(files, must=must)
         # An algorithm is chosen on the pair for each server, so each gets a copy.
-        options: dict[str, Any] = {"client_keys": [copy.copy(pair) for pair in self._keys[named]]}
-        return options | ({"agent_path": None} if host.identity else {})
+        return [copy.copy(pair) for pair in self._keys[files]]
 
     @staticmethod
     def _load(files: Sequence[str], *, must: bool) -> list[asyncssh.SSHKeyPair]:

@@ -1,0 +1,194 @@
+"""Which hosts: from ``hosts.toml``, an Ansible inventory, a Slurm node list, or names.
+
+The native form::
+
+    [defaults]                     # any of: user, port, jump, identity, kind
+    user = "root"
+    jump = "admin@login1"
+
+    [kinds.h100]                   # hosts of one kind share expectations; user, port ... may stand here too
+    hosts = ["gpu[001-128,200]", "r[1-2]n[01-04]"]
+
+    [[hosts]]                      # one host with fields of its own; may also name one of above, to refine it
+    name = "gpu007"
+    address = "10.0.3.7"
+"""
+
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from wholestack.errors import InputError
+from wholestack.remote.ansible import read_ini, read_yaml
+from wholestack.remote.host import Host, parse_host
+from wholestack.remote.node_list import MAX_HOSTS, expand_slurm
+
+MAX_FILE_BYTES = 16 << 20
+_SHARED: dict[str, type] = {"user": str, "port": int, "jump": str, "identity": str}
+_DEFAULTS = _SHARED | {"kind": str}
+_OWN = _DEFAULTS | {"name": str, "address": str}
+
+
+def read_inventory(path: Path) -> tuple[Host, ...]:
+    """Hosts of a file, in its order: ``.toml``; ``.yml``, ``.yaml``, ``.json``: Ansible; else Ansible INI.
+
+    A file with one name a line is an INI inventory too. A relative ``identity`` and a leading ``~`` are left as they
+    are.
+
+    Raises:
+        InputError: names file and line or key.
+    """
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise InputError(f"{path} is larger than {MAX_FILE_BYTES >> 20} MiB: that is no inventory")
+        text = path.read_text("utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}", remedy="name an inventory file") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 text at byte {error.start}") from error
+    hosts = _READERS.get(path.suffix.lower(), read_ini)(text, where=str(path))
+    if not hosts:
+        raise InputError(f"{path} names no host")
+    return hosts
+
+
+def read_names(names: Iterable[str]) -> tuple[Host, ...]:
+    """Hosts from the command line: ``[user@]name[:port]`` and Slurm node lists of such; one named twice counts once.
+
+    Raises:
+        InputError: names the one that is wrong.
+    """
+    return _merged((parse_host(name) for text in names for name in expand_slurm(text)), where="command line")
+
+
+def find_hosts(arguments: Sequence[str]) -> tuple[Host, ...]:
+    """Hosts from arguments of which each is a file or a list of names.
+
+    Raises:
+        InputError: a file or name is wrong, or a host is named twice with different fields.
+    """
+    hosts: list[Host] = []
+    for argument in arguments:
+        is_path = "/" in argument or Path(argument).suffix.lower() in (*_READERS, ".ini", ".txt")
+        hosts += read_inventory(Path(argument)) if is_path or Path(argument).is_file() else read_names([argument])
+    return _merged(hosts, where="command line")
+
+
+def read_toml(text: str, *, where: str) -> tuple[Host, ...]:
+    """Hosts of a ``hosts.toml``.
+
+    Args:
+        text: The file.
+        where: Its name, for errors.
+
+    Raises:
+        InputError: names file and line or key.
+    """
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{where}: {error}") from error
+    _known(raw, ("defaults", "kinds", "hosts"), where)
+    defaults = _fields(raw.get("defaults", {}), _DEFAULTS, f"{where}: defaults")
+    hosts: dict[str, Host] = {}
+    for kind, body in _table(raw.get("kinds", {}), f"{where}: kinds").items():
+        for host in _of_kind(kind, body, defaults, f"{where}: kinds.{kind}"):
+            if host.name in hosts:
+                raise InputError(f"{where}: {host.name} is in kinds.{hosts[host.name].kind} and in kinds.{kind}")
+            hosts[host.name] = host
+    named: set[str] = set()
+    for number, body in enumerate(_tables(raw.get("hosts", []), f"{where}: hosts"), 1):
+        host = _single(body, hosts, defaults, f"{where}: hosts number {number}")
+        if host.name in named:
+            raise InputError(f"{where}: hosts has {host.name} twice", remedy="write one [[hosts]] for it")
+        named.add(host.name)
+        hosts[host.name] = host
+    _cap(hosts, where)
+    return tuple(hosts.values())
+
+
+_READERS: Mapping[str, Callable[..., tuple[Host, ...]]] = {
+    ".toml": read_toml,
+    ".yml": read_yaml,
+    ".yaml": read_yaml,
+    ".json": read_yaml,
+}
+
+
+def _of_kind(kind: str, body: Any, defaults: Mapping[str, Any], here: str) -> Iterable[Host]:
+    table = dict(_table(body, here))
+    lists = table.pop("hosts", [])
+    if not isinstance(lists, list) or not all(isinstance(each, str) for each in lists):
+        raise InputError(f'{here}.hosts must be a list of names, such as ["gpu[001-128]"]')
+    fields = dict(defaults) | _fields(table, _SHARED, here) | {"kind": kind}
+    names: dict[str, None] = {}
+    for each in lists:
+        names |= dict.fromkeys(expand_slurm(each, where=f"{here}.hosts"))
+        _cap(names, here)
+    for name in names:
+        host = _parsed(name, f"{here}.hosts")
+        yield replace(host, **fields | {key: value for key in ("user", "port") if (value := getattr(host, key))})
+
+
+def _single(body: Any, before: Mapping[str, Host], defaults: Mapping[str, Any], here: str) -> Host:
+    fields = _fields(body, _OWN, here)
+    if "name" not in fields:
+        raise InputError(f"{here} has no name")
+    host = _parsed(fields["name"], here)
+    if host.user or host.port:
+        raise InputError(f"{here}: name is {fields['name']!r}", remedy="write user and port as fields of their own")
+    return replace(before.get(host.name) or Host(name=host.name, **defaults), **fields | {"name": host.name})
+
+
+def _parsed(name: str, here: str) -> Host:
+    try:
+        return parse_host(name)
+    except InputError as error:
+        raise InputError(f"{here}: {error.message}", remedy=error.remedy) from error
+
+
+def _fields(body: Any, known: Mapping[str, type], here: str) -> dict[str, Any]:
+    table = _table(body, here)
+    _known(table, tuple(known), here)
+    for key, value in table.items():
+        if not isinstance(value, known[key]) or isinstance(value, bool) or value == "":
+            raise InputError(f"{here}.{key} is {value!r}, must be {'a number' if known[key] is int else 'text'}")
+    if not 0 < table.get("port", 1) < 1 << 16:
+        raise InputError(f"{here}.port is {table['port']}, must be 1 to 65535")
+    for jump in table["jump"].split(",") if "jump" in table else ():
+        _parsed(jump, f"{here}.jump")
+    return dict(table)
+
+
+def _known(table: Mapping[str, Any], known: Sequence[str], here: str) -> None:
+    if unknown := [key for key in table if key not in known]:
+        raise InputError(f"{here}: unknown key {unknown[0]!r}", remedy=f"known are: {', '.join(known)}")
+
+
+def _table(value: Any, here: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise InputError(f"{here} must be a table")
+    return value
+
+
+def _tables(value: Any, here: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise InputError(f"{here} must be an array of tables", remedy="write [[hosts]]")
+    return value
+
+
+def _merged(hosts: Iterable[Host], *, where: str) -> tuple[Host, ...]:
+    """Each host once; one that is named with different fields is refused."""
+    found: dict[str, Host] = {}
+    for host in hosts:
+        if found.setdefault(host.name, host) != host:
+            raise InputError(f"{where}: {host.name} is named twice with different fields: {found[host.name]}, {host}")
+    _cap(found, where)
+    return tuple(found.values())
+
+
+def _cap(hosts: Mapping[str, object], where: str) -> None:
+    if len(hosts) > MAX_HOSTS:
+        raise InputError(f"{where}: {len(hosts):,} hosts, the most is {MAX_HOSTS:,}")
