@@ -4,11 +4,17 @@ from typing import Any
 
 from wholestack.errors import InputError
 from wholestack.health.check import Check
-from wholestack.health.checks import file_systems
+from wholestack.health.checks import file_systems, gpu_bus, gpu_clocks, gpu_memory, gpu_presence, nvlink, xid
 from wholestack.health.probe import Probe
 from wholestack.health.telemetry import MOMENT
 
 CHECKS: tuple[Check, ...] = (
+    *gpu_presence.CHECKS,
+    *gpu_memory.CHECKS,
+    *gpu_clocks.CHECKS,
+    *gpu_bus.CHECKS,
+    *nvlink.CHECKS,
+    *xid.CHECKS,
     *file_systems.CHECKS,
 )  # fmt: skip
 
