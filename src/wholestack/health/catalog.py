@@ -6,12 +6,16 @@ from typing import Any
 
 from wholestack.errors import InputError
 from wholestack.health.check import Cause, Check
-from wholestack.health.checks import file_systems
+from wholestack.health.checks import ethernet, file_systems, infiniband, infiniband_errors, pci
 from wholestack.health.probe import Probe
 from wholestack.health.telemetry import CAUSES, MOMENT
 
 CHECKS: tuple[Check, ...] = (
     *file_systems.CHECKS,
+    *pci.CHECKS,
+    *infiniband.CHECKS,
+    *infiniband_errors.CHECKS,
+    *ethernet.CHECKS,
 )  # fmt: skip
 
 

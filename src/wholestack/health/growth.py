@@ -98,11 +98,15 @@ class Memory:
     def _verdict(self, counter: Counter, levels: Levels, share: float, window: "Window") -> Growth:
         now = int(self._seen.now)
         limits: dict[Status, float] = {"fail": levels.fail, "warn": levels.warn}
-        alarms = {name: now if share >= limit else self._value(counter, f".{name}_at", 0) for name, limit in limits.items()}
+        alarms = {
+            name: now if share >= limit else self._value(counter, f".{name}_at", 0) for name, limit in limits.items()
+        }
         fresh = [name for name, at in alarms.items() if at and now - at < levels.quiet_h * S_PER_H]
         says = window.says(counter)
         if fresh and share < levels.warn:
-            says += f"; last above the limit {(now - alarms[fresh[0]]) / S_PER_H:.1f} h ago, {levels.quiet_h:g} h heal it"
+            says += (
+                f"; last above the limit {(now - alarms[fresh[0]]) / S_PER_H:.1f} h ago, {levels.quiet_h:g} h heal it"
+            )
         kept = {"": counter.value, ".base": window.base, ".base_at": window.base_at}
         kept |= {f".{name}_at": at for name, at in alarms.items() if at}
         keep = tuple(Counter(name=counter.name + tail, value=value, part=counter.part) for tail, value in kept.items())

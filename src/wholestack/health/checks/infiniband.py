@@ -12,7 +12,7 @@ from wholestack.health.checks.pci import INVENTORY
 from wholestack.health.formats import infiniband as formats
 from wholestack.health.formats.infiniband import Adapter, InfiniBand, Port
 from wholestack.health.parts import Part, pci_key
-from wholestack.health.probe import Format, NotThereError, Probe
+from wholestack.health.probe import Format, NotThereError, Probe, UnreadableError
 from wholestack.health.telemetry import FIELD
 from wholestack.remote.batch import Command, Output
 
@@ -48,6 +48,10 @@ INFINIBAND = Probe(
 )
 
 
+def _looks_like_links(text: str) -> bool:
+    return " -> " in text[:1000]
+
+
 def _read_addresses(text: str) -> dict[str, str]:
     found = re.findall(r"(\S+) -> \S*/([0-9a-fA-F:.]+)/infiniband/", text)
     return {device: pci_key(address) for device, address in found}
@@ -55,17 +59,25 @@ def _read_addresses(text: str) -> dict[str, str]:
 
 ADDRESSES = Probe(
     command=Command(name="infiniband_pci", shell="ls -l /sys/class/infiniband", limit_s=5, max_bytes=40_000),
-    formats=(Format(name="ls -l", matches=lambda text: True, read=_read_addresses),),
+    formats=(Format(name="ls -l", matches=_looks_like_links, read=_read_addresses),),
     absent=_absent,
 )
 
-CONSEQUENCES = ("ib.slow", "ib.narrow", "ib.error_rate", "ib.flapping", "ib.counter_full", "ib.inactive", "kernel.link_flap")
+CONSEQUENCES = (
+    "ib.slow",
+    "ib.narrow",
+    "ib.error_rate",
+    "ib.flapping",
+    "ib.counter_full",
+    "ib.inactive",
+    "kernel.link_flap",
+)
 
 NO_LINK = Cause(
     code="ib.no_link",
     says="InfiniBand port has no link",
     owner="data centre",
-    remedy="reseat or swap cable and transceiver at both ends; if it stays down, let the network team look at the peer port",
+    remedy="reseat or swap cable and transceiver at both ends; if it stays down, have the peer port looked at",
     explains=CONSEQUENCES,
 )
 DISABLED = Cause(
@@ -107,7 +119,7 @@ COUNT = Cause(
     code="ib.count",
     says="number of InfiniBand ports is not as expected",
     owner="cluster team",
-    remedy="reload the driver (mlx5_core) or reboot, since it often heals; if lspci misses the adapter, call the vendor",
+    remedy="reload mlx5_core or reboot, which often heals it; if lspci misses an adapter, call the vendor",
     explains=("ib.inactive",),
 )
 INACTIVE = Cause(
@@ -163,10 +175,19 @@ def adapter_part(adapter: Adapter, seen: Seen) -> Part:
     return Part(kind="hca", key=adapter.name, label=label, within=(f"pci {address}",) if address else ())
 
 
-def no_such_field(facts: InfiniBand, what: str) -> Symptom:
-    """A saved output of a tool that does not tell what a check needs."""
-    part = Part(kind="probe", key=INFINIBAND.name)
-    return Symptom(cause=FIELD, part=part, evidence=(f"{facts.format} does not tell {what}",))
+def _require(told: bool, facts: InfiniBand, what: str) -> None:
+    """Refuse a saved output of a tool that does not tell what a check needs."""
+    if not told:
+        raise UnreadableError(f"{facts.format} does not tell {what}")
+
+
+def require_counters(facts: InfiniBand) -> None:
+    """The same for error counters.
+
+    Raises:
+        UnreadableError: the format has none.
+    """
+    _require(facts.has_counters, facts, "error counters")
 
 
 def unknown_field(port: Port, name: str, value: str, seen: Seen) -> Symptom:
@@ -177,14 +198,14 @@ def unknown_field(port: Port, name: str, value: str, seen: Seen) -> Symptom:
 
 def _judge_state(seen: Seen) -> Iterator[Symptom]:
     facts = seen.of(INFINIBAND)
-    if not facts.has_state:
-        yield no_such_field(facts, "the state of ports")
-        return
+    _require(facts.has_state, facts, "the state of ports")
     ports = [port for port in facts.ports if port.is_infiniband]
     active = sum(port.state == "active" for port in ports)
     for port in ports:
         if port.state != "active":
-            yield from _judge_inactive(port, facts, seen, in_use=active != seen.expectation.traits.get("ib.active_count"))
+            yield from _judge_inactive(
+                port, facts, seen, in_use=active != seen.expectation.traits.get("ib.active_count")
+            )
 
 
 def _judge_inactive(port: Port, facts: InfiniBand, seen: Seen, *, in_use: bool) -> Iterator[Symptom]:
@@ -206,7 +227,7 @@ def _judge_inactive(port: Port, facts: InfiniBand, seen: Seen, *, in_use: bool) 
 
 
 def _was_used(port: Port, facts: InfiniBand) -> bool:
-    """Unused ports are no fault: those without any traffic whose likes, the same port of the same model, are down too."""
+    """Unused ports are no fault: those without traffic whose likes, the same port of the same model, are down too."""
     traffic = ("port_rcv_data", "port_xmit_data", "link_downed")
     return any(port.counters.get(name, 0) for name in traffic) or _siblings_up(port, facts, same_number=True)
 
@@ -236,9 +257,7 @@ def _active(facts: InfiniBand) -> list[Port]:
 
 def _judge_rate(seen: Seen) -> Iterator[Symptom]:
     facts = seen.of(INFINIBAND)
-    if not facts.has_state:
-        yield no_such_field(facts, "the rate of ports")
-        return
+    _require(facts.has_state, facts, "the rate of ports")
     least = seen.limit(RATE)
     for port in _active(facts):
         rate = port.rate_gbs
@@ -256,16 +275,14 @@ def _judge_rate(seen: Seen) -> Iterator[Symptom]:
 
 def _judge_width(seen: Seen) -> Iterator[Symptom]:
     facts = seen.of(INFINIBAND)
-    if not facts.has_state:
-        yield no_such_field(facts, "the width of ports")
-        return
+    _require(facts.has_state and facts.format != "ibstat", facts, "the width of ports")
     for port in _active(facts):
         lanes, usual = port.lanes, _usual([other.lanes for other in _peers(port, facts)])
         if lanes is not None and (lanes < seen.limit(LANES) or (usual is not None and lanes < usual)):
             beside = f", its siblings with {usual:g}" if usual is not None else ""
             evidence = (f"{port.key}: {port.rate}: {lanes} lanes{beside}",)
             yield Symptom(cause=NARROW, part=part_of(port, seen), evidence=evidence)
-        elif lanes is None and facts.format != "ibstat" and port.rate:
+        elif lanes is None:
             yield unknown_field(port, "width", port.rate, seen)
 
 
@@ -300,7 +317,7 @@ def _counts(seen: Seen) -> Iterator[Trait]:
 
 
 def _facts_or_none(seen: Seen) -> InfiniBand | None:
-    """No InfiniBand is a count of 0, so that a host that lost all of it stands out, unless the profile wants the check."""
+    """No InfiniBand is a count of 0, so that a host that lost it stands out; unless a profile wants the check."""
     try:
         return seen.of(INFINIBAND)
     except NotThereError:
@@ -315,8 +332,11 @@ def _judge_count(seen: Seen) -> Iterator[Symptom]:
     devices = seen.maybe(INVENTORY)
     if devices is None or (known is None and facts is not None):
         return
-    for device in devices:
-        if device.pci_class == "0207" and not device.virtual and device.key not in (known or {}).values():
+    adapters = [device for device in devices if device.pci_class == "0207"]
+    guest = all(device.virtual for device in adapters)
+    for device in adapters:
+        # On a host with physical adapters the virtual ones are for its guests.
+        if device.key not in (known or {}).values() and (guest or not device.virtual):
             part = Part(kind="pci", key=device.key, label=device.name)
             yield Symptom(cause=NO_DRIVER, part=part, evidence=(device.line,))
 
@@ -325,7 +345,7 @@ def _rate_traits(seen: Seen) -> Iterator[Trait]:
     facts = seen.of(INFINIBAND)
     for port in _active(facts):
         if port.rate:
-            yield Trait(name=f"ib.rate.{port.key}", value=port.rate, differs=SLOW, part=part_of(port, seen))
+            yield Trait(name="ib.rate", value=port.rate, differs=SLOW, part=part_of(port, seen))
 
 
 def _judge_firmware(seen: Seen) -> Iterator[Symptom]:
@@ -349,17 +369,16 @@ def _firmware_traits(seen: Seen) -> Iterator[Trait]:
     for adapter in seen.of(INFINIBAND).adapters:
         part = adapter_part(adapter, seen)
         if adapter.firmware:
-            name = f"ib.firmware.{adapter.board or adapter.kind or adapter.name}"
-            yield Trait(name=name, value=adapter.firmware, differs=FIRMWARE, part=part)
+            yield Trait(name="ib.firmware", value=adapter.firmware, differs=FIRMWARE, part=part)
         if adapter.board:
-            yield Trait(name=f"ib.board.{adapter.name}", value=adapter.board, differs=BOARD, part=part)
+            yield Trait(name="ib.board", value=adapter.board, differs=BOARD, part=part)
 
 
 def _numa_traits(seen: Seen) -> Iterator[Trait]:
     for adapter in seen.of(INFINIBAND).adapters:
         if re.fullmatch(r"-?\d{1,6}", adapter.numa_node):
             part = adapter_part(adapter, seen)
-            yield Trait(name=f"ib.numa_node.{adapter.name}", value=int(adapter.numa_node), differs=PLACE, part=part)
+            yield Trait(name="ib.numa_node", value=int(adapter.numa_node), differs=PLACE, part=part)
 
 
 CHECKS = (
@@ -371,6 +390,7 @@ CHECKS = (
         causes=(COUNT, INACTIVE, NO_DRIVER),
         judge=_judge_count,
         traits=_counts,
+        trait_names=("ib.port_count", "ib.active_count", "roce.port_count"),
     ),
     Check(
         name="ib.state",
@@ -388,6 +408,7 @@ CHECKS = (
         causes=(SLOW, FIELD),
         judge=_judge_rate,
         traits=_rate_traits,
+        trait_names=("ib.rate",),
         limits=(RATE,),
     ),
     Check(
@@ -407,6 +428,7 @@ CHECKS = (
         causes=(FIRMWARE, BOARD, FIELD),
         judge=_judge_firmware,
         traits=_firmware_traits,
+        trait_names=("ib.firmware", "ib.board"),
     ),
     Check(
         name="ib.numa",
@@ -415,6 +437,6 @@ CHECKS = (
         parts=("hca",),
         causes=(PLACE,),
         traits=_numa_traits,
+        trait_names=("ib.numa_node",),
     ),
 )
-

@@ -1,4 +1,4 @@
-"""InfiniBand and RoCE error counters as rates, full counters, and flaps. Congestion (``port_xmit_wait``, CNP) is no fault.
+"""InfiniBand and RoCE error counters as rates, full counters, and flaps. Congestion (``port_xmit_wait``) is no fault.
 
 Widths of the counters: Linux ``drivers/infiniband/core/sysfs.c``. Thresholds below are counts per hour. They start from
 the defaults of infiniband-diags (10 symbol errors, receive errors, link recoveries) and of NVIDIA UFM's
@@ -10,7 +10,7 @@ Those of the RoCE counters are our own: a lossless network shows next to none.
 from collections.abc import Iterator, Mapping
 
 from wholestack.health.check import Cause, Check, Counter, Limit, Measure, Seen, Symptom
-from wholestack.health.checks.infiniband import ADDRESSES, INFINIBAND, no_such_field, part_of, unknown_field
+from wholestack.health.checks.infiniband import ADDRESSES, INFINIBAND, part_of, require_counters, unknown_field
 from wholestack.health.formats.infiniband import Port
 from wholestack.health.growth import Growth, Levels, Memory
 
@@ -90,7 +90,9 @@ ROCE_RATE = Cause(
     explains=(),
 )
 
-FLAPS = Limit(name="ib.flaps_per_day", default=3.0, about="losses of the link in a day that are a fail; one is a warning")
+FLAPS = Limit(
+    name="ib.flaps_per_day", default=3.0, about="losses of the link in a day that are a fail; one is a warning"
+)
 SCALE = Limit(name="ib.error_scale", default=1.0, about="factor on the limits of error counters, per hour")
 ROCE_SCALE = Limit(name="roce.error_scale", default=1.0, about="factor on the limits of RoCE counters, per hour")
 MARKER = "ib.link_downed"
@@ -99,7 +101,10 @@ ROCE_MARKER = "roce.port_seen"
 
 def _scaled(levels: Levels, scale: float) -> Levels:
     return Levels(
-        warn=levels.warn * scale, fail=levels.fail * scale, timeless=levels.timeless * scale, boot_least=levels.boot_least
+        warn=levels.warn * scale,
+        fail=levels.fail * scale,
+        timeless=levels.timeless * scale,
+        boot_least=levels.boot_least,
     )
 
 
@@ -126,9 +131,7 @@ def _counted(seen: Seen) -> Iterator[Port]:
 
 def _judge_errors(seen: Seen) -> Iterator[Symptom]:
     facts, memory = seen.of(INFINIBAND), Memory(seen)
-    if not facts.has_counters:
-        yield no_such_field(facts, "error counters")
-        return
+    require_counters(facts)
     for port in facts.ports:
         if not port.is_infiniband:
             continue
@@ -147,9 +150,7 @@ def _judge_errors(seen: Seen) -> Iterator[Symptom]:
 
 def _judge_full(seen: Seen) -> Iterator[Symptom]:
     facts = seen.of(INFINIBAND)
-    if not facts.has_counters:
-        yield no_such_field(facts, "error counters")
-        return
+    require_counters(facts)
     for port in _counted(seen):
         full = [
             f"{port.key}: {name} {value} is the highest that it can show"
@@ -162,9 +163,7 @@ def _judge_full(seen: Seen) -> Iterator[Symptom]:
 
 def _judge_flaps(seen: Seen) -> Iterator[Symptom]:
     facts, memory = seen.of(INFINIBAND), Memory(seen)
-    if not facts.has_counters:
-        yield no_such_field(facts, "how often links were lost")
-        return
+    require_counters(facts)
     for port in facts.ports:
         if not port.is_infiniband:
             continue

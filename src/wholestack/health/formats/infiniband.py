@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from wholestack.health.formats.sysfs import first_line, read_tab_tree, read_tree
+from wholestack.health.formats.device_files import first_line, read_tab_tree, read_tree
 from wholestack.health.probe import UnreadableError
 
 PERFQUERY_NAMES = {
@@ -106,12 +106,16 @@ class InfiniBand:
 
 def looks_like_sysfs(text: str) -> bool:
     """Lines such as ``mlx5_0/ports/1/state:4: ACTIVE`` or ``mlx5_0/fw_ver:28.41.1000``."""
-    return re.match(r"(?:\./)?[\w-]+/(?:ports/|fw_ver:|board_id:|hca_type:|node_guid:|device/)", text.lstrip()) is not None
+    return (
+        re.match(r"(?:\./)?[\w-]+/(?:ports/|fw_ver:|board_id:|hca_type:|node_guid:|device/)", text.lstrip()) is not None
+    )
 
 
 def looks_like_tab(text: str) -> bool:
     """Lines such as ``ports/1/state TAB 4: ACTIVE``, with or without the device in front."""
-    return re.match(r"(?:[\w-]+/)?(?:ports/\d+/\w+|fw_ver|board_id|hca_type|node_guid)[\w/]*\t", text.lstrip()) is not None
+    return (
+        re.match(r"(?:[\w-]+/)?(?:ports/\d+/\w+|fw_ver|board_id|hca_type|node_guid)[\w/]*\t", text.lstrip()) is not None
+    )
 
 
 def looks_like_perfquery(text: str) -> bool:
@@ -230,7 +234,8 @@ def read_ibstat(text: str) -> InfiniBand:
         head, *blocks = re.split(r"^[ \t]*Port (\d+):[ \t]*$", body, flags=re.MULTILINE)
         own = _colon_fields(head)
         ports = tuple(
-            _ibstat_port(name, number, _colon_fields(block)) for number, block in zip(blocks[::2], blocks[1::2], strict=True)
+            _ibstat_port(name, number, _colon_fields(block))
+            for number, block in zip(blocks[::2], blocks[1::2], strict=True)
         )
         adapters.append(
             Adapter(

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from wholestack.health.formats.sysfs import first_line, read_tree
+from wholestack.health.formats.device_files import first_line, read_tree
 from wholestack.health.parts import pci_key
 from wholestack.health.probe import UnreadableError
 
@@ -27,6 +27,18 @@ class Device:
     device: str
     name: str
     line: str
+    gone: bool = False
+    """Revision ff: its configuration reads all ones."""
+
+    @property
+    def is_gpu(self) -> bool:
+        """Made by NVIDIA and of a display class."""
+        return self.vendor == "10de" and self.pci_class in ("0300", "0302")
+
+    @property
+    def is_nvswitch(self) -> bool:
+        """The only other bridge that NVIDIA makes."""
+        return self.vendor == "10de" and self.pci_class == "0680"
 
     @property
     def virtual(self) -> bool:
@@ -40,7 +52,8 @@ class Link:
 
     key: str
     name: str
-    is_bridge: bool
+    faces_down: bool
+    """A root or downstream port: it does what the device below it can; that one is judged."""
     speed_gts: float | None
     """GT/s; ``None`` if it is not told or no number."""
     width: int | None
@@ -48,19 +61,23 @@ class Link:
     most_width: int | None
     line: str
     """What was read, for a person."""
-    acs: bool | None = None
-    """Whether access control services are on; ``None`` if not told."""
-    secondary_bus: str = ""
-    """``0000:17``: the bus below a bridge, where told."""
+    acs: str = ""
+    """Access control services as printed; ``SrcValid+`` is on. Empty if not told."""
+    is_verbose: bool = False
+    """Whether all devices and both ends of links are told (``lspci -vvv``)."""
+    is_gpu: bool = False
+    """Its link is clocked down when idle."""
 
     @property
-    def bus(self) -> str:
-        """``0000:17``: the bus that it sits on."""
-        return self.key.rpartition(":")[0]
+    def slot(self) -> str:
+        """The address without the function: all functions share one link."""
+        return self.key.partition(".")[0]
 
 
 LSPCI = re.compile(
-    rf"^({ADDRESS}) ([^\n]{{0,200}}?) \[([0-9a-f]{{4}})\]: ([^\n]{{0,400}}) \[([0-9a-f]{{4}}):([0-9a-f]{{4}})\]", re.MULTILINE
+    rf"^({ADDRESS}) ([^\n]{{0,200}}?) \[([0-9a-f]{{4}})\]: "
+    r"([^\n]{0,400}) \[([0-9a-f]{4}):([0-9a-f]{4})\]((?: \(rev ff\))?)",
+    re.MULTILINE,
 )
 
 
@@ -83,12 +100,15 @@ def read_lspci(text: str) -> list[Device]:
             vendor=vendor,
             device=device,
             name=name,
-            line=f"{address} {what} [{pci_class}]: {name} [{vendor}:{device}]",
+            line=f"{address} {what} [{pci_class}]: {name} [{vendor}:{device}]{revision}",
+            gone=bool(revision),
         )
-        for address, what, pci_class, name, vendor, device in LSPCI.findall(text)
+        for address, what, pci_class, name, vendor, device, revision in LSPCI.findall(text)
     ]
     if not found or len(found) != len(lines):
-        raise UnreadableError(f"{len(lines) - len(found)} of {len(lines)} lines have no class and device number (lspci -nn)")
+        raise UnreadableError(
+            f"{len(lines) - len(found)} of {len(lines)} lines have no class and device number (lspci -nn)"
+        )
     return found
 
 
@@ -114,30 +134,34 @@ def read_verbose(text: str) -> list[Link]:
             continue
         links.append(_verbose_link(pci_key(match[1]), match[2], body, capable, status))
     if not links:
-        raise UnreadableError("needs root: capabilities are denied" if denied else "no link is in it (lspci -vvv as root)")
+        raise UnreadableError(
+            "needs root: capabilities are denied" if denied else "no link is in it (lspci -vvv as root)"
+        )
     return links
 
 
 def _verbose_link(key: str, name: str, body: str, capable: str, status: str) -> Link:
     acs = _line(body, "ACSCtl:")
-    bus = re.search(r"Bus: primary=\w+, secondary=([0-9a-f]{2})", body)
     return Link(
         key=key,
         name=name[:120],
-        is_bridge="PCI bridge" in name,
+        faces_down=re.search(r"Express \(v\d+\) (?:Root|Downstream) Port", body) is not None,
         speed_gts=_gts(status),
         width=_width(status),
         most_gts=_gts(capable),
         most_width=_width(capable),
         line=f"{key} {name[:80]}: LnkCap {capable[:60]}; LnkSta {status[:60]}",
-        acs="+" in acs if acs else None,
-        secondary_bus=f"{key.partition(':')[0]}:{bus[1]}" if bus else "",
+        acs=acs,
+        is_verbose=True,
+        is_gpu="NVIDIA" in name and re.match(r"3D|VGA", name) is not None,
     )
 
 
 def _line(body: str, name: str) -> str:
     begin = body.find(name)
-    return body[begin + len(name) : body.find("\n", begin) if "\n" in body[begin:] else None].strip() if begin >= 0 else ""
+    return (
+        body[begin + len(name) : body.find("\n", begin) if "\n" in body[begin:] else None].strip() if begin >= 0 else ""
+    )
 
 
 def _gts(text: str) -> float | None:
@@ -171,10 +195,11 @@ def _sysfs_link(address: str, own: Mapping[str, str]) -> Link:
     return Link(
         key=pci_key(address),
         name=name,
-        is_bridge=own.get("class", "").startswith("0x0604"),
+        faces_down=own.get("class", "").startswith("0x0604"),
         speed_gts=_gts(speed),
         width=_width(width),
         most_gts=_gts(most),
         most_width=_width(widest),
         line=f"{pci_key(address)} {name}: {speed} x{width} of {most} x{widest}",
+        is_gpu=own.get("vendor") == "0x10de" and own.get("class", "").startswith("0x03"),
     )
