@@ -31,6 +31,9 @@ app.command("wholestack.cli.claims:settle", name="settle", help="Settle the clai
 app.command("wholestack.cli.claims:why", name="why", help="Which claim broke, what it rests on, what is ruled out.")
 app.command("wholestack.cli.report:report", name="report", help="Draw report.html of a run directory again.")
 app.command("wholestack.cli.data:app", name="data", help="Provenance of a run's data: statement, where, verify.")
+app.command(
+    "wholestack.cli.health:app", name="health", help="Which machines may train, which part is broken, who owns it."
+)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -30,7 +30,7 @@ def parse_duration(text: str) -> float:
     return seconds
 
 
-def print_json(document: Mapping[str, object]) -> None:
+def print_json(document: Mapping[str, object] | Sequence[object]) -> None:
     """One JSON document on stdout."""
     sys.stdout.write(msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n")
 

@@ -1,12 +1,14 @@
 """The catalogue: every check, in the order in which it is put. A new check is one line here."""
 
+import difflib
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from wholestack.errors import InputError
 from wholestack.health.check import Check
 from wholestack.health.checks import file_systems, gpu_bus, gpu_clocks, gpu_memory, gpu_presence, nvlink, xid
 from wholestack.health.probe import Probe
-from wholestack.health.telemetry import MOMENT
+from wholestack.health.telemetry import CAUSES, MOMENT
 
 CHECKS: tuple[Check, ...] = (
     *gpu_presence.CHECKS,
@@ -16,6 +18,10 @@ CHECKS: tuple[Check, ...] = (
     *nvlink.CHECKS,
     *xid.CHECKS,
     *file_systems.CHECKS,
+    *pci.CHECKS,
+    *infiniband.CHECKS,
+    *infiniband_errors.CHECKS,
+    *ethernet.CHECKS,
 )  # fmt: skip
 
 
@@ -25,19 +31,60 @@ def named(name: str) -> Check:
     Raises:
         InputError: there is none; names the nearest.
     """
-    import difflib
-
     for check in CHECKS:
         if check.name == name:
             return check
-    near = difflib.get_close_matches(name, [check.name for check in CHECKS], n=3)
-    hint = f"did you mean {', '.join(near)}?" if near else "`wholestack health checks` lists them"
-    raise InputError(f"no check {name!r}", remedy=hint)
+    raise InputError(f"no check {name!r}", remedy=nearest(name, [check.name for check in CHECKS]))
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """What to do about a name that is not known."""
+    near = difflib.get_close_matches(name, list(known), n=3)
+    return f"did you mean {', '.join(near)}?" if near else "`wholestack health checks` lists them"
+
+
+def chosen(only: Sequence[str] = (), skip: Sequence[str] = ()) -> tuple[Check, ...]:
+    """The passive checks that a sweep puts.
+
+    Args:
+        only: Names of checks, or of nouns: ``gpu`` is every ``gpu.*``; empty for all.
+        skip: The same, left out.
+
+    Raises:
+        InputError: a name is neither; names the nearest.
+    """
+    wanted, unwanted = _matching(only), _matching(skip)
+    return tuple(
+        check
+        for check in CHECKS
+        if (check.name in wanted or (check.passive and not only)) and check.name not in unwanted
+    )
+
+
+def causes() -> dict[str, tuple[Cause, Check | None]]:
+    """Every cause by its code, with the first check that says it; ``None`` for those of lost telemetry."""
+    found: dict[str, tuple[Cause, Check | None]] = {cause.code: (cause, None) for cause in CAUSES}
+    for check in CHECKS:
+        for cause in check.causes:
+            if found.get(cause.code, (cause, None))[1] is None:
+                found[cause.code] = (cause, check)
+    return found
 
 
 def probes_of(checks: tuple[Check, ...]) -> tuple[Probe[Any], ...]:
     """Every probe that a sweep with these checks sends, once, the moment first."""
     by_name: dict[str, Probe[Any]] = {MOMENT.name: MOMENT}
-    for probe in (probe for check in checks if check.passive for probe in check.probes):
+    for probe in (probe for check in checks for probe in check.probes):
         by_name.setdefault(probe.name, probe)
     return tuple(by_name.values())
+
+
+def _matching(names: Sequence[str]) -> set[str]:
+    found: set[str] = set()
+    nouns = {check.name.partition(".")[0] for check in CHECKS}
+    for name in names:
+        if name in nouns:
+            found |= {check.name for check in CHECKS if check.name.partition(".")[0] == name}
+        else:
+            found.add(named(name).name)
+    return found

@@ -174,7 +174,7 @@ class Seen:
         self.boot_id = boot_id
         self.uptime_s = uptime_s
         self.before = before
-        self._facts: dict[str, Any] = {}
+        self._facts: dict[tuple[str, int], Any] = {}
 
     def of(self, probe: Probe[F]) -> F:
         """Facts of a probe.
@@ -183,9 +183,11 @@ class Seen:
             NotThereError, UnreadableError: see :meth:`Probe.read`; a check lets them pass, what follows is decided once
                 (:mod:`wholestack.health.examine`).
         """
-        if probe.name not in self._facts:
-            self._facts[probe.name] = self._read(probe)
-        found = self._facts[probe.name]
+        # Two modules may read one output in their own ways: the name alone does not tell their facts apart.
+        key = (probe.name, id(probe.formats))
+        if key not in self._facts:
+            self._facts[key] = self._read(probe)
+        found = self._facts[key]
         if isinstance(found, NotThereError | UnreadableError):
             raise found
         facts: F = found
@@ -250,6 +252,10 @@ class Check:
     measures: Callable[[Seen], Iterable[Measure]] = _nothing
     counters: Callable[[Seen], Iterable[Counter]] = _nothing
     limits: tuple[Limit, ...] = ()
+    trait_names: tuple[str, ...] = ()
+    """Names of all traits that it may give: what a profile may state."""
+    options: tuple[str, ...] = ()
+    """Options of a profile that it reads itself; those of its probes come on top."""
     passive: bool = True
     """Whether a sweep puts it; else it only judges saved outputs, for instance of a benchmark."""
 

@@ -8,7 +8,7 @@ from wholestack.finding import Skipped
 from wholestack.health.check import Before, Check, Counter, Expectation, Measure, Scalar, Seen, Symptom, Trait
 from wholestack.health.diagnosis import CheckSymptom
 from wholestack.health.parts import HOST
-from wholestack.health.probe import NotThereError, Probe, UnreadableError
+from wholestack.health.probe import TRIPPED, NotThereError, Probe, UnreadableError
 from wholestack.health.telemetry import EXPECTED, MOMENT, unreadable
 from wholestack.remote.batch import Output
 
@@ -59,6 +59,7 @@ def examine(
         before=before,
     )
     gathered = _Gathered(seen)
+    gathered.date(MOMENT)
     for check in checks:
         gathered.put(check)
     counters = tuple(gathered.counters)
@@ -86,6 +87,15 @@ class _Gathered:
         self.skipped: list[Skipped] = []
         self._silent: dict[str, tuple[Probe[Any], UnreadableError, list[str]]] = {}
 
+    def date(self, moment: Probe[Any]) -> None:
+        """Say so where the host was asked for its time and boot and did not tell: windows then rest on our clock."""
+        try:
+            if moment.name in self.seen.outputs:
+                self.seen.of(moment)
+        except (UnreadableError, NotThereError) as error:
+            said = error if isinstance(error, UnreadableError) else UnreadableError(error.detail)
+            self._silent[moment.name] = (moment, said, ["the host's clock, boot and time since boot"])
+
     def put(self, check: Check) -> None:
         """One check: its symptoms, deviations from the profile, and what the fleet will be compared by."""
         found: list[Symptom] = []
@@ -95,10 +105,19 @@ class _Gathered:
             self.measures.extend(check.measures(self.seen))
             self.counters.extend(check.counters(self.seen))
         except NotThereError as absent:
-            self._absent(check, absent)
+            if found:
+                self._add(check, found)
+            else:
+                self._absent(check, absent)
             return
         except UnreadableError as error:
             self._note_silent(check, error)
+            self._add(check, found)
+            return
+        except TRIPPED as error:
+            # The facts were read, yet the judge cannot cope with them: that is no verdict, and no reason to lose the
+            # other checks of this host or the other hosts of a sweep.
+            self._note_silent(check, UnreadableError(f"{check.name}: {type(error).__name__}: {str(error)[:200]}"))
             self._add(check, found)
             return
         found.extend(deviations(traits, self.seen.expectation.traits))
@@ -133,6 +152,8 @@ class _Gathered:
                     return
             except NotThereError:
                 continue
+        probe = check.probes[0]
+        self._silent.setdefault(probe.name, (probe, error, []))[2].append(check.name)
 
 
 def deviations(traits: Sequence[Trait], expected: Mapping[str, Scalar]) -> Iterator[Symptom]:

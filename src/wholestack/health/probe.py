@@ -15,6 +15,8 @@ F = TypeVar("F")
 F_co = TypeVar("F_co", covariant=True)
 
 NO_SUCH_COMMAND = 127
+TRIPPED = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
+"""What a reader or judge raises that was written for other text than it got."""
 FORBIDDEN = re.compile(
     r"operation not permitted|permission denied|must be (?:run as )?root|access denied", re.IGNORECASE
 )
@@ -115,5 +117,5 @@ def _guarded(form: Format[F], text: str) -> F:
     """A reader that trips over foreign text has not understood it; that is never ``ok`` and never a crash."""
     try:
         return form.read(text)
-    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
+    except TRIPPED as error:
         raise UnreadableError(f"not as {form.name} writes it: {type(error).__name__}: {str(error)[:200]}") from error
