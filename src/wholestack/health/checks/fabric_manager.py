@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from wholestack.health.check import Cause, Check, Seen, Symptom
-from wholestack.health.checks.nvidia import NVIDIA_SMI, PCI, QUIET_HOURS, Reader, per_gpu
+from wholestack.health.checks.nvidia import NVIDIA_SMI, QUIET_HOURS, Reader, per_gpu
+from wholestack.health.checks.pci import INVENTORY as PCI
 from wholestack.health.checks.xid import SWITCH_FATAL, SWITCH_NONFATAL
 from wholestack.health.formats.kernel_log import ZONE_SLACK_HOURS
 from wholestack.health.formats.nvidia_smi import reading
@@ -133,9 +134,7 @@ LOG: Probe[Log] = Probe(
     command=Command(
         name="fabric_manager_log", shell="tail -c 300000 /var/log/fabricmanager.log", limit_s=10, max_bytes=400_000
     ),
-    formats=(
-        Format(name="fabricmanager.log", matches=lambda text: _STAMP.search(text) is not None, read=_read_log),
-    ),
+    formats=(Format(name="fabricmanager.log", matches=lambda text: _STAMP.search(text) is not None, read=_read_log),),
     absent=_no_log,
 )
 

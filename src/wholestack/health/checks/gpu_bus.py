@@ -3,11 +3,9 @@
 from collections.abc import Iterator
 
 from wholestack.health.check import Cause, Check, Seen, Symptom, Trait
-from wholestack.health.checks.nvidia import NVIDIA_SMI, PCI_LINKS, Reader, listed, per_gpu, unreliable
-from wholestack.health.formats.lspci import Device
+from wholestack.health.checks.nvidia import NVIDIA_SMI, Reader, gpu_part, listed, per_gpu, unreliable
+from wholestack.health.checks.pci import LINKS
 from wholestack.health.formats.nvidia_smi import Gpu, reading
-from wholestack.health.parts import Part
-from wholestack.health.probe import NotThereError
 
 WIDTH = Cause(
     code="gpu.pcie_width",
@@ -39,13 +37,6 @@ SPEED_MAX = Cause(
     remedy="check the slot's speed in the BIOS set-up",
     status="warn",
 )
-DEGRADED = Cause(
-    code="pcie.degraded",
-    says="a PCIe link runs below what the device can do",
-    owner="data centre",
-    remedy="find what sits at the other end (lspci -tv); it may be no faster; else reseat it",
-    status="warn",
-)
 _WIDTHS = "pci/pci_gpu_link_info/link_widths/"
 _GENERATIONS = "pci/pci_gpu_link_info/pcie_gen/"
 
@@ -70,21 +61,16 @@ def _should_be_fast(gpu: Gpu, generation: float) -> bool:
 
 
 def _judge(seen: Seen) -> Iterator[Symptom]:
-    """From nvidia-smi; what sysfs says of the same GPUs is added, and stands alone where the tool is silent."""
-    yield from _told_by_sysfs(seen)
+    """From nvidia-smi; what the bus says of the same GPUs is added, and stands alone where the tool is silent."""
+    yield from _told_by_bus(seen)
     yield from per_gpu(_judge_one)(seen)
 
 
-def _told_by_sysfs(seen: Seen) -> Iterator[Symptom]:
-    smi = seen.maybe(NVIDIA_SMI)
-    parts = {gpu.key: gpu.part for gpu in smi.gpus} if smi is not None else {}
-    for device in seen.maybe(PCI_LINKS) or ():
-        link = device.link
-        if device.is_gpu and link is not None and 0 < link.width < link.max_width:
-            part = parts.get(device.key, Part(kind="gpu", key=device.key))
-            yield Symptom(
-                cause=WIDTH, part=part, evidence=(f"link width x{link.width} of x{link.max_width}: {device.key}",)
-            )
+def _told_by_bus(seen: Seen) -> Iterator[Symptom]:
+    """Its width only: sysfs does not tell whether the GPU is idle."""
+    for link in seen.maybe(LINKS) or ():
+        if link.is_gpu and link.width is not None and link.most_width is not None and 0 < link.width < link.most_width:
+            yield Symptom(cause=WIDTH, part=gpu_part(seen, link.key), evidence=(link.line,))
 
 
 def _traits(seen: Seen) -> Iterator[Trait]:
@@ -101,44 +87,18 @@ def _traits(seen: Seen) -> Iterator[Trait]:
                 yield Trait(name=name, value=int(found.number), differs=cause, part=gpu.part)
 
 
-def _judge_links(seen: Seen) -> Iterator[Symptom]:
-    """Of a saved ``lspci -vvv``: every link below its capability, bridges too."""
-    devices = [device for device in seen.of(PCI_LINKS) if device.link is not None]
-    if not devices:
-        raise NotThereError("not_supported", "no device tells of a link: needs lspci -vvv, as root")
-    for device in devices:
-        if evidence := _below(device):
-            part = Part(kind="gpu" if device.is_gpu else "pci", key=device.key)
-            yield Symptom(cause=DEGRADED, part=part, evidence=(evidence, device.line))
-
-
-def _below(device: Device) -> str:
-    link = device.link
-    if link is None or link.width == 0:
-        return ""
-    width = f"width x{link.width} of x{link.max_width}" if link.width < link.max_width else ""
-    slow = link.speed_gt_s < link.max_speed_gt_s
-    speed = f"speed {link.speed_gt_s:g} GT/s of {link.max_speed_gt_s:g} GT/s" if slow else ""
-    return ", ".join(part for part in (width, speed) if part)
-
-
 CHECKS = (
     Check(
         name="gpu.pcie",
         about="width and speed of the GPUs' PCIe links (an idle GPU may slow its link down)",
-        probes=(NVIDIA_SMI, PCI_LINKS),
+        probes=(NVIDIA_SMI, LINKS),
         parts=("gpu",),
         causes=(WIDTH, SPEED, WIDTH_MAX, SPEED_MAX),
         judge=_judge,
         traits=_traits,
-    ),
-    Check(
-        name="pcie.links",
-        about="every PCIe link below its capability, in a saved lspci -vvv",
-        probes=(PCI_LINKS,),
-        parts=("pci", "gpu"),
-        causes=(DEGRADED,),
-        judge=_judge_links,
-        passive=False,
+        trait_names=(
+            "gpu.pcie_width_max",
+            "gpu.pcie_generation_max",
+        ),
     ),
 )

@@ -8,7 +8,7 @@ from collections import Counter as Tally
 from collections.abc import Iterator, Sequence
 
 from wholestack.health.check import Cause, Check, Seen, Symptom, Trait
-from wholestack.health.checks.nvidia import NVIDIA_SMI, Reader, listed, per_gpu, text_of
+from wholestack.health.checks.nvidia import NVIDIA_SMI, Reader, listed, per_gpu, text_of, unreliable
 from wholestack.health.formats.nvidia_smi import Gpu, Smi, reading
 from wholestack.health.parts import Part, pci_key
 from wholestack.health.probe import Format, Probe, UnreadableError
@@ -104,7 +104,9 @@ PERSISTENCE = Cause(
     remedy="enable nvidia-persistenced (systemctl enable --now nvidia-persistenced)",
     status="warn",
 )
-_MODULE = re.compile(r"NVRM version: NVIDIA UNIX (?P<kind>[^\n]{0,80}?)\s{1,4}(?P<version>\d{1,4}\.\d{1,4}(?:\.\d{1,4})?)\s")
+_MODULE = re.compile(
+    r"NVRM version: NVIDIA UNIX (?P<kind>[^\n]{0,80}?)\s{1,4}(?P<version>\d{1,4}\.\d{1,4}(?:\.\d{1,4})?)\s"
+)
 _INFOROM = re.compile(
     r"infoROM is corrupted at gpu (?P<address>[0-9a-fA-F:.]{7,20})|(?P<any>infoROM is corrupted)", re.IGNORECASE
 )
@@ -137,8 +139,12 @@ def _judge_driver(seen: Seen) -> Iterator[Symptom]:
     if module is not None and smi.driver and module[0] != smi.driver:
         evidence = (f"kernel module {module[0]}, libraries {smi.driver}",)
         yield Symptom(cause=MISMATCH, part=part, evidence=evidence)
+    if cause is None:
+        yield from unreliable(smi)
     if smi.gpus and not smi.driver and smi.source == "xml":
-        yield Symptom(cause=NVML, part=part, evidence=("nvidia-smi does not tell the driver's version",), status="unknown")
+        yield Symptom(
+            cause=NVML, part=part, evidence=("nvidia-smi does not tell the driver's version",), status="unknown"
+        )
 
 
 def _driver_traits(seen: Seen) -> Iterator[Trait]:
@@ -168,8 +174,10 @@ def _odd(gpus: Sequence[Gpu], *paths: str) -> Iterator[tuple[Gpu, str, str]]:
 
 
 def _judge_vbios(seen: Seen) -> Iterator[Symptom]:
-    for gpu, text, usual in _odd(listed(seen).gpus, "vbios_version"):
+    smi = listed(seen)
+    for gpu, text, usual in _odd(smi.gpus, "vbios_version"):
         yield Symptom(cause=VBIOS, part=gpu.part, evidence=(f"VBIOS {text}, its siblings have {usual}",))
+    yield from unreliable(smi)
 
 
 def _traits_of(name: str, path: str, cause: Cause, seen: Seen) -> Iterator[Trait]:
@@ -179,7 +187,8 @@ def _traits_of(name: str, path: str, cause: Cause, seen: Seen) -> Iterator[Trait
 
 
 def _judge_inforom(seen: Seen) -> Iterator[Symptom]:
-    smi = seen.of(NVIDIA_SMI)
+    smi = listed(seen)
+    yield from unreliable(smi)
     for note in smi.notes:
         found = _INFOROM.search(note)
         if found is not None:
@@ -201,8 +210,9 @@ def _named(smi: Smi, address: str) -> Part:
 
 
 def _judge_board(seen: Seen) -> Iterator[Symptom]:
-    gpus = listed(seen).gpus
-    for gpu, text, usual in _odd(gpus, "fb_memory_usage/total"):
+    smi = listed(seen)
+    yield from unreliable(smi)
+    for gpu, text, usual in _odd(smi.gpus, "fb_memory_usage/total"):
         yield Symptom(cause=MEMORY, part=gpu.part, evidence=(f"{text} of memory, its siblings have {usual}",))
 
 
@@ -224,10 +234,11 @@ def _judge_mig(reader: Reader, _: Seen) -> Iterator[Symptom]:
 
 
 def _judge_persistence(seen: Seen) -> Iterator[Symptom]:
-    """Off on all GPUs is how a fresh driver comes, and then the fleet decides; off on some of a host is an oversight."""
-    gpus = listed(seen).gpus
-    modes = {text_of(gpu, "persistence_mode") for gpu in gpus}
-    for gpu in gpus:
+    """Off on all GPUs is how a driver comes, and then the fleet decides; off on some of a host is an oversight."""
+    smi = listed(seen)
+    yield from unreliable(smi)
+    modes = {text_of(gpu, "persistence_mode") for gpu in smi.gpus}
+    for gpu in smi.gpus:
         if len(modes) > 1 and text_of(gpu, "persistence_mode") == "Disabled":
             yield Symptom(cause=PERSISTENCE, part=gpu.part, evidence=("persistence mode: Disabled; siblings: Enabled",))
 
@@ -241,6 +252,10 @@ CHECKS = (
         causes=(NOT_LOADED, MISMATCH, NVML, DRIVER, CUDA),
         judge=_judge_driver,
         traits=_driver_traits,
+        trait_names=(
+            "gpu.driver",
+            "gpu.cuda",
+        ),
     ),
     Check(
         name="gpu.board",
@@ -250,6 +265,10 @@ CHECKS = (
         causes=(BOARD, MEMORY),
         judge=_judge_board,
         traits=_board_traits,
+        trait_names=(
+            "gpu.name",
+            "gpu.memory_mib",
+        ),
     ),
     Check(
         name="gpu.vbios",
@@ -259,6 +278,7 @@ CHECKS = (
         causes=(VBIOS,),
         judge=_judge_vbios,
         traits=lambda seen: _traits_of("gpu.vbios", "vbios_version", VBIOS, seen),
+        trait_names=("gpu.vbios",),
     ),
     Check(
         name="gpu.inforom",
@@ -268,6 +288,7 @@ CHECKS = (
         causes=(INFOROM, INFOROM_IMAGE),
         judge=_judge_inforom,
         traits=lambda seen: _traits_of("gpu.inforom_image", "inforom_version/img_version", INFOROM_IMAGE, seen),
+        trait_names=("gpu.inforom_image",),
     ),
     Check(
         name="gpu.mig",
@@ -277,6 +298,7 @@ CHECKS = (
         causes=(MIG_PENDING, MIG_MODE),
         judge=per_gpu(_judge_mig),
         traits=lambda seen: _traits_of("gpu.mig_mode", "mig_mode/current_mig", MIG_MODE, seen),
+        trait_names=("gpu.mig_mode",),
     ),
     Check(
         name="gpu.persistence",
@@ -286,5 +308,6 @@ CHECKS = (
         causes=(PERSISTENCE,),
         judge=_judge_persistence,
         traits=lambda seen: _traits_of("gpu.persistence", "persistence_mode", PERSISTENCE, seen),
+        trait_names=("gpu.persistence",),
     ),
 )

@@ -270,5 +270,6 @@ CHECKS = (
         judge=per_gpu(_judge_ecc),
         traits=_ecc_traits,
         counters=_ecc_counters,
+        trait_names=("gpu.ecc_mode",),
     ),
 )

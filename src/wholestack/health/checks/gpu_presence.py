@@ -9,9 +9,10 @@ import re
 from collections.abc import Iterable, Iterator
 
 from wholestack.health.check import Cause, Check, Limit, Seen, Symptom, Trait
-from wholestack.health.checks.nvidia import KERNEL_LOG, NVIDIA_SMI, PCI, QUIET_HOURS, listed, recent, unreliable
-from wholestack.health.formats.lspci import Device
+from wholestack.health.checks.nvidia import KERNEL_LOG, NVIDIA_SMI, QUIET_HOURS, gpu_part, listed, recent, unreliable
+from wholestack.health.checks.pci import INVENTORY as PCI
 from wholestack.health.formats.nvidia_smi import Smi, lost_of
+from wholestack.health.formats.pci import Device
 from wholestack.health.parts import HOST, Part, pci_key
 from wholestack.health.probe import NotThereError, UnreadableError
 
@@ -29,7 +30,7 @@ OFF_BUS = Cause(
         "gpu.miscount",
         "gpu.silent", "gpu.pcie_width", "gpu.pcie_speed", "gpu.fabric", "gpu.stale_process", "nvlink.inactive",
         "nvlink.errors", "nvlink.slow", "nvlink.unlisted", "telemetry.field", "telemetry.hung", "telemetry.garbled",
-        "kernel.hung_task", "kernel.lockup", "pcie.aer",
+        "kernel.hung_task", "kernel.lockup", "kernel.aer", "pci.gpus", "processes.blocked", "gpu.orphaned_memory",
     ),
 )  # fmt: skip
 INIT_FAILED = Cause(
@@ -44,7 +45,7 @@ NOT_LISTED = Cause(
     says="GPU is on the PCI bus, but nvidia-smi does not list it",
     owner="vendor",
     remedy="look for its address in dmesg (NVRM); power-cycle the host; if it stays away, have the GPU replaced",
-    explains=("gpu.count", "nvlink.unlisted"),
+    explains=("gpu.count", "nvlink.unlisted", "gpu.miscount"),
 )
 NONE_LISTED = Cause(
     code="gpu.none_listed",
@@ -106,21 +107,21 @@ def _smi_or_none(seen: Seen) -> Smi | None:
 
 def _told_by_kernel(seen: Seen) -> Iterator[Symptom]:
     try:
-        lines = recent(seen, seen.limit(OFF_BUS_HOURS))
+        lines = recent(seen, seen.limit(OFF_BUS_HOURS), "NVRM")
     except (NotThereError, UnreadableError):
         return
-    for line, _ in lines:
+    for line in lines:
         cause = OFF_BUS if _FELL.search(line.message) else INIT_FAILED if _INIT.search(line.message) else None
         address = _ADDRESS.search(line.message)
         if cause is not None and address is not None and "NVRM" in line.message:
-            yield Symptom(cause=cause, part=Part(kind="gpu", key=pci_key(address[0])), evidence=(line.text,))
+            yield Symptom(cause=cause, part=gpu_part(seen, pci_key(address[0])), evidence=(line.text,))
 
 
 def _told_by_bus(seen: Seen) -> Iterator[Symptom]:
     for device in gpus_on_bus(seen):
         if device.gone:
             evidence = (f"lspci: {device.line} (revision ff: it does not answer)",)
-            yield Symptom(cause=OFF_BUS, part=Part(kind="gpu", key=device.key), evidence=evidence)
+            yield Symptom(cause=OFF_BUS, part=gpu_part(seen, device.key), evidence=evidence)
 
 
 def _told_by_smi(seen: Seen, smi: Smi) -> Iterator[Symptom]:
@@ -130,7 +131,7 @@ def _told_by_smi(seen: Seen, smi: Smi) -> Iterator[Symptom]:
         key = lost.key
         if ":" not in key and len(unlisted) == 1:
             key = unlisted[0]
-        part = next((gpu.part for gpu in smi.gpus if gpu.key == key), Part(kind="gpu", key=key or "not named"))
+        part = gpu_part(seen, key or "not named")
         yield Symptom(cause=OFF_BUS, part=part, evidence=(f"nvidia-smi: {lost.line}",))
     if on_bus:
         for gpu in smi.gpus:
@@ -151,7 +152,7 @@ def _judge_count(seen: Seen) -> Iterator[Symptom]:
     on_bus = gpus_on_bus(seen)
     smi = _smi_or_none(seen)
     if smi is None:
-        compute = [device for device in on_bus if device.class_code == "0302"]
+        compute = [device for device in on_bus if device.pci_class == "0302"]
         if not compute:
             seen.of(NVIDIA_SMI)
         yield Symptom(cause=NO_DRIVER, evidence=tuple(device.line for device in compute))
@@ -195,5 +196,6 @@ CHECKS = (
         causes=(COUNT, NOT_LISTED, NONE_LISTED, NO_DRIVER, MISCOUNT),
         judge=_judge_count,
         traits=_count,
+        trait_names=("gpu.count",),
     ),
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from wholestack.health.check import Cause, Check, Limit, Seen, Symptom
 from wholestack.health.checks.nvidia import NVIDIA_SMI, Reader, listed, unreliable
 from wholestack.health.formats.nvidia_smi import Gpu, Process, reading
-from wholestack.health.probe import Format, Probe, UnreadableError
+from wholestack.health.probe import Format, NotThereError, Probe, UnreadableError
 from wholestack.remote.batch import Command
 
 STALE = Cause(
@@ -15,6 +15,7 @@ STALE = Cause(
     says="a dead or stuck process holds memory of the GPU",
     owner="cluster team",
     remedy="end it and its parent (fuser -v /dev/nvidia*); in state D only a reset of the GPU or a reboot helps",
+    explains=("gpu.orphaned_memory", "processes.blocked"),
 )
 ORPHANED = Cause(
     code="gpu.orphaned_memory",
@@ -40,19 +41,28 @@ class Running:
 
 
 def _read_processes(text: str) -> dict[int, Running]:
-    found = {}
-    for line in text.splitlines()[1:]:
-        words = _LINE.fullmatch(line)
-        if words is not None:
-            found[int(words[1])] = Running(pid=int(words[1]), state=words[2], line=line.strip())
-    if not found:
+    """One table or two, one after the other: a state that passed between them does not count as stuck."""
+    tables: list[dict[int, Running]] = []
+    for line in text.splitlines():
+        if line.lstrip().startswith("PID"):
+            tables.append({})
+        elif tables and (words := _LINE.fullmatch(line)) is not None:
+            tables[-1][int(words[1])] = Running(pid=int(words[1]), state=words[2], line=line.strip())
+    if not tables or not all(tables):
         raise UnreadableError("ps lists no process")
-    return found
+    first, last = tables[0], tables[-1]
+    for pid, earlier in first.items():
+        if pid in last and last[pid].state[0] == "D" and earlier.state[0] != "D":
+            last[pid] = earlier
+    return {**first, **last} if len(tables) > 1 else last
 
 
 PROCESSES: Probe[dict[int, Running]] = Probe(
     command=Command(
-        name="processes", shell="ps -eo pid,ppid,stat,etimes,user:32,comm", limit_s=10, max_bytes=2_000_000
+        name="processes",
+        shell="ps -eo pid,ppid,stat,etimes,user:32,comm; sleep 2; ps -eo pid,ppid,stat,etimes,user:32,comm",
+        limit_s=10,
+        max_bytes=3_000_000,
     ),
     formats=(
         Format(
@@ -65,7 +75,7 @@ PROCESSES: Probe[dict[int, Running]] = Probe(
 
 
 def _judge(seen: Seen) -> Iterator[Symptom]:
-    smi, running = listed(seen), seen.maybe(PROCESSES)
+    smi, running = listed(seen), _running(seen)
     for gpu in smi.gpus:
         dead = [said for each in gpu.processes if (said := _dead(each, running))]
         gone = [each for each in gpu.processes if running is not None and each.pid not in running]
@@ -76,9 +86,17 @@ def _judge(seen: Seen) -> Iterator[Symptom]:
     yield from unreliable(smi)
 
 
+def _running(seen: Seen) -> dict[int, Running] | None:
+    """Read here and not by :meth:`Seen.of`, since another check reads the same output for other facts."""
+    output = seen.outputs.get(PROCESSES.name)
+    try:
+        return PROCESSES.read(output) if output is not None else None
+    except (NotThereError, UnreadableError):
+        return None
+
+
 def _dead(process: Process, running: dict[int, Running] | None) -> str:
-    """What ps says of a process in state Z or D that holds memory; a D that lasts is told from one that passes by
-    neither, so its wait is left to the reader."""
+    """What ps says of a process that is dead (Z, X) or stuck (D) and holds memory."""
     if running is None or process.pid not in running:
         return ""
     line = running[process.pid]
@@ -98,7 +116,9 @@ def _orphaned(gpu: Gpu, gone: list[Process], seen: Seen) -> Iterator[Symptom]:
     if reader.word("mig_mode/current_mig", required=False) == "Enabled" or load.number > 0 or _is_shared(gpu):
         return
     names = tuple(f"pid {each.pid} ({each.name}) is unknown to ps, holds {_mib(each.used_mib)}" for each in gone)
-    yield Symptom(cause=ORPHANED, part=gpu.part, evidence=(f"{used.text} in use, utilisation {load.text or 'N/A'}", *names))
+    yield Symptom(
+        cause=ORPHANED, part=gpu.part, evidence=(f"{used.text} in use, utilisation {load.text or 'N/A'}", *names)
+    )
 
 
 def _is_shared(gpu: Gpu) -> bool:

@@ -42,7 +42,10 @@ READINGS: tuple[tuple[str, ...], ...] = (
     ("ecc_errors/aggregate/dram_uncorrectable", "ecc_errors/aggregate/double_bit/total"),
     ("remapped_rows/remapped_row_pending",),
     ("remapped_rows/remapped_row_failure",),
-    ("clocks_event_reasons/clocks_event_reason_hw_slowdown", "clocks_throttle_reasons/clocks_throttle_reason_hw_slowdown"),
+    (
+        "clocks_event_reasons/clocks_event_reason_hw_slowdown",
+        "clocks_throttle_reasons/clocks_throttle_reason_hw_slowdown",
+    ),
     ("vbios_version",),
     ("inforom_version/img_version",),
 )

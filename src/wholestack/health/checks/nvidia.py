@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator
 
 from wholestack.health.check import Cause, Limit, Seen, Symptom
 from wholestack.health.formats.kernel_log import KernelLog, Line, looks_like_kernel_log, read_kernel_log
-from wholestack.health.formats.lspci import Device, looks_like_lspci, looks_like_sysfs, read_lspci, read_sysfs
 from wholestack.health.formats.nvidia_query import looks_like_csv, looks_like_metrics, read_csv, read_metrics
 from wholestack.health.formats.nvidia_smi import (
     Gpu,
@@ -64,27 +63,6 @@ KERNEL_LOG: Probe[KernelLog] = Probe(
     formats=(Format(name="dmesg, /dev/kmsg, journalctl -k", matches=looks_like_kernel_log, read=read_kernel_log),),
     failure=_dmesg_failure,
 )
-PCI: Probe[tuple[Device, ...]] = Probe(
-    command=Command(name="pci", shell="lspci -Dnn", limit_s=10, max_bytes=500_000),
-    formats=(Format(name="lspci -Dnn, lspci -vvv", matches=looks_like_lspci, read=read_lspci),),
-)
-PCI_LINKS: Probe[tuple[Device, ...]] = Probe(
-    command=Command(
-        name="pci_links",
-        shell=(
-            "cd /sys/bus/pci/devices && grep -s . */vendor */device */class */current_link_speed "
-            "*/current_link_width */max_link_speed */max_link_width */numa_node"
-        ),
-        limit_s=10,
-        max_bytes=500_000,
-    ),
-    formats=(
-        Format(name="files of /sys/bus/pci/devices", matches=looks_like_sysfs, read=read_sysfs),
-        Format(name="lspci -vvv", matches=looks_like_lspci, read=read_lspci),
-    ),
-    failure=lambda output: "no files" if not output.stdout.strip() else "",
-)
-
 UNREADABLE = Cause(
     code="gpu.unreadable",
     says="nvidia-smi tells of the GPUs nothing that can be relied on",
@@ -165,6 +143,13 @@ def unreliable(smi: Smi) -> Iterator[Symptom]:
         yield Symptom(cause=UNREADABLE, part=Part(kind="probe", key=NVIDIA_SMI.name), evidence=tuple(said))
 
 
+def gpu_part(seen: Seen, key: str) -> Part:
+    """A GPU by its address, with index and serial where nvidia-smi knows it."""
+    smi = seen.maybe(NVIDIA_SMI)
+    found = (gpu.part for gpu in smi.gpus if gpu.key == key) if smi is not None else iter(())
+    return next(found, Part(kind="gpu", key=key))
+
+
 def per_gpu(judge_one: Callable[[Reader, Seen], Iterable[Symptom]]) -> Callable[[Seen], list[Symptom]]:
     """A judge of a host from a judge of one GPU.
 
@@ -199,8 +184,13 @@ def text_of(gpu: Gpu, *paths: str) -> str:
     return ""
 
 
-def recent(seen: Seen, hours: float) -> list[tuple[Line, float]]:
-    """Lines of the running kernel not older than this, with their ages in hours.
+def recent(seen: Seen, hours: float, *words: str) -> list[Line]:
+    """Lines of the running kernel with one of these words, not older than this, in the log's order.
+
+    Args:
+        seen: The host.
+        hours: Age beyond which a line counts no more.
+        words: Of :data:`~wholestack.health.formats.kernel_log.WORDS`.
 
     Raises:
         NotThereError, UnreadableError: see :meth:`Seen.of`.
@@ -208,9 +198,9 @@ def recent(seen: Seen, hours: float) -> list[tuple[Line, float]]:
     log = seen.of(KERNEL_LOG)
     live = seen.uptime_s is not None
     found = []
-    for line in log.lines:
+    for line in log.holding(*words):
         age = log.age_hours(line, now=seen.now if live else None, uptime_s=seen.uptime_s)
         before_boot = seen.uptime_s is not None and line.clock == "epoch" and age > seen.uptime_s / 3600 + 1
         if age <= hours and not before_boot:
-            found.append((line, age))
+            found.append(line)
     return found

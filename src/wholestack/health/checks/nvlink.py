@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from wholestack.health.check import Cause, Check, Counter, Limit, Rate, Seen, Symptom, Trait
 from wholestack.health.checks.gpu_presence import lost_keys
-from wholestack.health.checks.nvidia import NVIDIA_SMI, PCI
+from wholestack.health.checks.nvidia import NVIDIA_SMI
+from wholestack.health.checks.pci import INVENTORY as PCI
 from wholestack.health.formats.nvidia_smi import Gpu
 from wholestack.health.formats.nvlink import (
     GpuLinks,
@@ -242,6 +243,7 @@ CHECKS = (
         causes=(INACTIVE, ALL_INACTIVE, SLOW, COUNT, UNLISTED),
         judge=_judge_state,
         traits=_state_traits,
+        trait_names=("nvlink.count",),
     ),
     Check(
         name="nvlink.errors",

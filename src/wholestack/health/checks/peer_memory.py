@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from wholestack.health.check import Cause, Check, Seen, Symptom, Trait
 from wholestack.health.checks.gpu_inventory import MODULE_VERSION
-from wholestack.health.checks.nvidia import PCI
+from wholestack.health.checks.pci import INVENTORY as PCI
 from wholestack.health.parts import HOST
 from wholestack.health.probe import Format, NotThereError, Probe
 from wholestack.health.telemetry import MOMENT
@@ -58,8 +58,8 @@ def _needed(seen: Seen) -> frozenset[str]:
     devices, modules = seen.of(PCI), seen.of(MODULES)
     if not any(device.is_gpu for device in devices):
         raise NotThereError("not_expected", "no NVIDIA GPU on the PCI bus")
-    infiniband = any(device.class_code == "0207" for device in devices)
-    roce = any(device.is_hca for device in devices) and "mlx5_ib" in modules
+    infiniband = any(device.pci_class == "0207" for device in devices)
+    roce = any(device.vendor == "15b3" for device in devices) and "mlx5_ib" in modules
     if not infiniband and not roce:
         raise NotThereError("not_expected", "no RDMA adapter on the PCI bus")
     return modules
@@ -95,5 +95,6 @@ CHECKS = (
         causes=(ABSENT, DIFFERS),
         judge=_judge,
         traits=_traits,
+        trait_names=("gpu.peermem_loaded",),
     ),
 )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from wholestack.health.check import Cause, Check, Limit, Seen, Symptom
 from wholestack.health.checks.gpu_presence import OFF_BUS
-from wholestack.health.checks.nvidia import KERNEL_LOG, NVIDIA_SMI, QUIET_HOURS, recent
+from wholestack.health.checks.nvidia import KERNEL_LOG, NVIDIA_SMI, QUIET_HOURS, listed, recent, unreliable
 from wholestack.health.formats.kernel_log import Line
 from wholestack.health.formats.nvidia_smi import Gpu, reading
 from wholestack.health.formats.xids import BENIGN_SXIDS, XidClass, meaning
@@ -247,16 +247,20 @@ def _fatal(text: str) -> bool | None:
 
 
 def _judge_xid(seen: Seen) -> Iterator[Symptom]:
-    lines = [
-        (xid, line) for line, _ in recent(seen, seen.limit(QUIET_HOURS)) if (xid := read_xid(line.message)) is not None
-    ]
+    dated = recent(seen, seen.limit(QUIET_HOURS), "NVRM")
+    lines = [(xid, line) for line in dated if (xid := read_xid(line.message)) is not None]
     smi = seen.maybe(NVIDIA_SMI)
     known = {gpu.key: gpu for gpu in smi.gpus} if smi is not None else {}
     groups: dict[tuple[Part, int, bool], list[tuple[Xid, Line]]] = {}
     for xid, line in lines:
         groups.setdefault((_part(xid, known), xid.code, xid.injected), []).append((xid, line))
-    for (part, _, _), found in groups.items():
-        yield from _of_group(part, [xid for xid, _ in found], found[-1][1], known)
+    symptoms = [
+        symptom
+        for (part, _, _), found in groups.items()
+        for symptom in _of_group(part, [xid for xid, _ in found], found[-1][1], known)
+    ]
+    # Equals are merged and keep the status of the first, so the mild ones come last.
+    yield from sorted(symptoms, key=lambda symptom: symptom.status == "warn")
     yield from _repeated(lines, known, seen)
 
 
@@ -304,7 +308,7 @@ def _repeated(lines: list[tuple[Xid, Line]], known: dict[str, Gpu], seen: Seen) 
 
 def _judge_sxid(seen: Seen) -> Iterator[Symptom]:
     groups: dict[tuple[str, int], list[tuple[SXid, Line]]] = {}
-    for line, _ in recent(seen, seen.limit(QUIET_HOURS)):
+    for line in recent(seen, seen.limit(QUIET_HOURS), "SXid"):
         if (sxid := read_sxid(line.message)) is not None:
             groups.setdefault((sxid.key, sxid.code), []).append((sxid, line))
     for (key, code), found in groups.items():
@@ -319,7 +323,9 @@ def _judge_sxid(seen: Seen) -> Iterator[Symptom]:
 
 def _judge_recovery(seen: Seen) -> Iterator[Symptom]:
     """R555 and later: ``gpu_recovery_action``; R530 and later: ``gpu_reset_status``."""
-    for gpu in seen.of(NVIDIA_SMI).gpus:
+    smi = listed(seen)
+    yield from unreliable(smi)
+    for gpu in smi.gpus:
         action = reading(gpu, "gpu_recovery_action")
         if action.kind in ("word", "number") and action.text.lower() != "none":
             yield Symptom(cause=RECOVERY, part=gpu.part, evidence=(f"gpu_recovery_action: {action.text}",))

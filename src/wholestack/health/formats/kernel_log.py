@@ -23,11 +23,11 @@ MOST_LINES_A_WORD = 2000
 """Of a word that floods the log only the newest lines are taken apart."""
 
 WORDS = (
-    "NVRM", "SXid", "nvidia-nvswitch", "Out of memory", "out of memory", "oom-kill", "oom_reaper",
-    "Machine check", "Hardware Error",
-    "mce: ", "I/O error", "timeout", "timed out", "controller is down", "ead-only", "Emask", "not responding",
-    "server ", "blocked for more than", "lockup", "rcu", "BUG:", "Oops", "Kernel panic", "general protection fault",
-    "mlx5_core", "Link is ", "link down", "link up", "link becomes ready", "throttled", "AER: ",
+    "NVRM", "SXid", "ut of memory", "oom-kill", "oom_reaper", "achine check", "Hardware Error", "mce: ",
+    "I/O error", "nvme", "Emask", "ead-only", "readonly", "Shutting down filesystem", "nfs: server",
+    "blocked for more than",
+    "lockup", "LOCKUP", "stall", "BUG", "Oops", "Kernel panic", "general protection", "mlx5_core", "Link is ",
+    "link down", "link up", "throttled", "AER: ", "EXT4-fs error",
 )  # fmt: skip
 """One of these is in every line that some check looks for."""
 
@@ -54,16 +54,23 @@ class Line:
     """Seconds by its clock."""
     text: str
     """As it stands in the log."""
+    place: int = 0
+    """Where it begins in the log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelLog:
     """What matters of one log."""
 
-    lines: tuple[Line, ...]
-    """In the order of the log."""
+    by_word: dict[str, tuple[Line, ...]]
+    """Lines that hold each of the words, in the order of the log."""
     newest: dict[Clock, float] = field(default_factory=dict)
     """Time of the last line, by clock."""
+
+    def holding(self, *words: str) -> list[Line]:
+        """Lines with any of these words, in the order of the log, each once."""
+        found = {line.place: line for word in words for line in self.by_word[word]}
+        return [found[place] for place in sorted(found)]
 
     def age_hours(self, line: Line, *, now: float | None, uptime_s: float | None) -> float:
         """Hours between a line and the look.
@@ -103,7 +110,7 @@ def read_kernel_log(text: str) -> KernelLog:
     if "\x00" in text[:100_000]:
         raise UnreadableError("holds NUL bytes: not a text")
     text = text[_last_boot(text) :]
-    return KernelLog(lines=tuple(_lines(text)), newest=_newest(text))
+    return KernelLog(by_word=_by_word(text), newest=_newest(text))
 
 
 def _last_boot(text: str) -> int:
@@ -117,13 +124,17 @@ def _last_boot(text: str) -> int:
     return 0
 
 
-def _lines(text: str) -> Iterator[Line]:
-    starts: set[int] = set()
+def _by_word(text: str) -> dict[str, tuple[Line, ...]]:
+    lines: dict[int, Line] = {}
+    found: dict[str, tuple[Line, ...]] = {}
     for word in WORDS:
-        starts.update(_starts(text, word))
-    for start in sorted(starts):
-        end = text.find("\n", start)
-        yield _apart(_joined(text, start, end if end >= 0 else len(text)))
+        starts = sorted(_starts(text, word))
+        for start in starts:
+            if start not in lines:
+                end = text.find("\n", start)
+                lines[start] = _apart(_joined(text, start, end if end >= 0 else len(text)), start)
+        found[word] = tuple(lines[start] for start in starts)
+    return found
 
 
 def _starts(text: str, word: str) -> Iterator[int]:
@@ -161,18 +172,22 @@ def _joined(text: str, start: int, end: int) -> str:
     return line
 
 
-def _apart(text: str) -> Line:
+def _apart(text: str, place: int = 0) -> Line:
     head = _HEAD.match(text)
     if head is None or head.end() == 0 or head.lastgroup is None:
         return Line(
-            message=text[head.end() :].strip() if head else text.strip(), clock="none", at=0.0, text=text.strip()
+            message=text[head.end() :].strip() if head else text.strip(),
+            clock="none",
+            at=0.0,
+            text=text.strip(),
+            place=place,
         )
     message = text[head.end() :]
     origin = _FROM.match(message)
     if origin is not None:
         message = message[origin.end() :]
     clock, at = _when(head)
-    return Line(message=message.strip(), clock=clock, at=at, text=text.strip())
+    return Line(message=message.strip(), clock=clock, at=at, text=text.strip(), place=place)
 
 
 def _when(head: re.Match[str]) -> tuple[Clock, float]:
