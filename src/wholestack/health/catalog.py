@@ -6,12 +6,48 @@ from typing import Any
 
 from wholestack.errors import InputError
 from wholestack.health.check import Cause, Check
-from wholestack.health.checks import file_systems
+from wholestack.health.checks import (
+    containers,
+    ethernet,
+    fabric_manager,
+    file_systems,
+    gpu_bus,
+    gpu_clocks,
+    gpu_inventory,
+    gpu_memory,
+    gpu_presence,
+    gpu_processes,
+    gpu_telemetry,
+    infiniband,
+    infiniband_errors,
+    kernel,
+    nvlink,
+    pci,
+    peer_memory,
+    xid,
+)
 from wholestack.health.probe import Probe
 from wholestack.health.telemetry import CAUSES, MOMENT
 
 CHECKS: tuple[Check, ...] = (
+    *gpu_presence.CHECKS,
+    *gpu_inventory.CHECKS,
+    *gpu_memory.CHECKS,
+    *gpu_clocks.CHECKS,
+    *gpu_bus.CHECKS,
+    *gpu_telemetry.CHECKS,
+    *gpu_processes.CHECKS,
+    *nvlink.CHECKS,
+    *fabric_manager.CHECKS,
+    *peer_memory.CHECKS,
+    *xid.CHECKS,
+    *kernel.CHECKS,
+    *containers.CHECKS,
     *file_systems.CHECKS,
+    *pci.CHECKS,
+    *infiniband.CHECKS,
+    *infiniband_errors.CHECKS,
+    *ethernet.CHECKS,
 )  # fmt: skip
 
 

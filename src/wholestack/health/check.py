@@ -174,7 +174,7 @@ class Seen:
         self.boot_id = boot_id
         self.uptime_s = uptime_s
         self.before = before
-        self._facts: dict[str, Any] = {}
+        self._facts: dict[tuple[str, int], Any] = {}
         old = before.counters if before is not None and before.boot_id == boot_id and now > before.at else ()
         self._old = {(each.name, each.part): each.value for each in old}
 
@@ -185,9 +185,11 @@ class Seen:
             NotThereError, UnreadableError: see :meth:`Probe.read`; a check lets them pass, what follows is decided once
                 (:mod:`wholestack.health.examine`).
         """
-        if probe.name not in self._facts:
-            self._facts[probe.name] = self._read(probe)
-        found = self._facts[probe.name]
+        # Two modules may read one output in their own ways: the name alone does not tell their facts apart.
+        key = (probe.name, id(probe.formats))
+        if key not in self._facts:
+            self._facts[key] = self._read(probe)
+        found = self._facts[key]
         if isinstance(found, NotThereError | UnreadableError):
             raise found
         facts: F = found

@@ -1,0 +1,104 @@
+"""PCIe links of GPUs: width and speed against what the two ends can do."""
+
+from collections.abc import Iterator
+
+from wholestack.health.check import Cause, Check, Seen, Symptom, Trait
+from wholestack.health.checks.nvidia import NVIDIA_SMI, Reader, gpu_part, listed, per_gpu, unreliable
+from wholestack.health.checks.pci import LINKS
+from wholestack.health.formats.nvidia_smi import Gpu, reading
+
+WIDTH = Cause(
+    code="gpu.pcie_width",
+    says="PCIe link of the GPU has fewer lanes than it could",
+    owner="data centre",
+    remedy="reseat the GPU, riser or cable; clean the contacts; if it stays, have GPU or board replaced",
+    status="warn",
+    explains=("gpu.pcie_width_max",),
+)
+SPEED = Cause(
+    code="gpu.pcie_speed",
+    says="PCIe link of the GPU runs slower than it could",
+    owner="data centre",
+    remedy="reseat the GPU, riser or cable; look at the slot's speed in the BIOS set-up",
+    status="warn",
+    explains=("gpu.pcie_speed_max",),
+)
+WIDTH_MAX = Cause(
+    code="gpu.pcie_width_max",
+    says="the GPU's slot offers another number of lanes than on other hosts",
+    owner="data centre",
+    remedy="check slot, riser and bifurcation in the BIOS set-up",
+    status="warn",
+)
+SPEED_MAX = Cause(
+    code="gpu.pcie_speed_max",
+    says="the GPU's slot offers another generation of PCIe than on other hosts",
+    owner="data centre",
+    remedy="check the slot's speed in the BIOS set-up",
+    status="warn",
+)
+_WIDTHS = "pci/pci_gpu_link_info/link_widths/"
+_GENERATIONS = "pci/pci_gpu_link_info/pcie_gen/"
+
+
+def _judge_one(reader: Reader, seen: Seen) -> Iterator[Symptom]:
+    width, most = reader.number(_WIDTHS + "current_link_width"), reader.number(_WIDTHS + "max_link_width")
+    if width is not None and most is not None and width < most:
+        yield Symptom(cause=WIDTH, part=reader.gpu.part, evidence=(f"link width {width:g}x of {most:g}x",))
+    speed = reader.number(_GENERATIONS + "current_link_gen", required=reader.whole)
+    best = reader.number(_GENERATIONS + "max_link_gen", required=reader.whole)
+    if speed is not None and best is not None and speed < best and _should_be_fast(reader.gpu, speed):
+        state = reader.word("performance_state", required=False)
+        evidence = (f"link generation {speed:g} of {best:g} in performance state {state or 'not told'}",)
+        yield Symptom(cause=SPEED, part=reader.gpu.part, evidence=evidence)
+
+
+def _should_be_fast(gpu: Gpu, generation: float) -> bool:
+    """An idle GPU may bring its link down to the first generation, in lower performance states to any."""
+    used = reading(gpu, "utilization/gpu_util")
+    busy = used.kind == "number" and used.number >= 10
+    return busy or (reading(gpu, "performance_state").text == "P0" and generation > 1)
+
+
+def _judge(seen: Seen) -> Iterator[Symptom]:
+    """From nvidia-smi; what the bus says of the same GPUs is added, and stands alone where the tool is silent."""
+    yield from _told_by_bus(seen)
+    yield from per_gpu(_judge_one)(seen)
+
+
+def _told_by_bus(seen: Seen) -> Iterator[Symptom]:
+    """Its width only: sysfs does not tell whether the GPU is idle."""
+    for link in seen.maybe(LINKS) or ():
+        if link.is_gpu and link.width is not None and link.most_width is not None and 0 < link.width < link.most_width:
+            yield Symptom(cause=WIDTH, part=gpu_part(seen, link.key), evidence=(link.line,))
+
+
+def _traits(seen: Seen) -> Iterator[Trait]:
+    smi = listed(seen)
+    if any(unreliable(smi)):
+        return
+    for gpu in smi.gpus:
+        for name, path, cause in (
+            ("gpu.pcie_width_max", _WIDTHS + "max_link_width", WIDTH_MAX),
+            ("gpu.pcie_generation_max", _GENERATIONS + "max_link_gen", SPEED_MAX),
+        ):
+            found = reading(gpu, path)
+            if found.kind == "number":
+                yield Trait(name=name, value=int(found.number), differs=cause, part=gpu.part)
+
+
+CHECKS = (
+    Check(
+        name="gpu.pcie",
+        about="width and speed of the GPUs' PCIe links (an idle GPU may slow its link down)",
+        probes=(NVIDIA_SMI, LINKS),
+        parts=("gpu",),
+        causes=(WIDTH, SPEED, WIDTH_MAX, SPEED_MAX),
+        judge=_judge,
+        traits=_traits,
+        trait_names=(
+            "gpu.pcie_width_max",
+            "gpu.pcie_generation_max",
+        ),
+    ),
+)

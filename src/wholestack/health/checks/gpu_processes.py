@@ -1,0 +1,139 @@
+"""Processes that hold memory of a GPU although they are gone, dead or stuck, and memory that nobody holds."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from wholestack.health.check import Cause, Check, Limit, Seen, Symptom
+from wholestack.health.checks.nvidia import NVIDIA_SMI, Reader, listed, unreliable
+from wholestack.health.formats.nvidia_smi import Gpu, Process, reading
+from wholestack.health.probe import Format, NotThereError, Probe, UnreadableError
+from wholestack.remote.batch import Command
+
+STALE = Cause(
+    code="gpu.stale_process",
+    says="a dead or stuck process holds memory of the GPU",
+    owner="cluster team",
+    remedy="end it and its parent (fuser -v /dev/nvidia*); in state D only a reset of the GPU or a reboot helps",
+    explains=("gpu.orphaned_memory", "processes.blocked"),
+)
+ORPHANED = Cause(
+    code="gpu.orphaned_memory",
+    says="memory of an idle GPU is in use, but no living process holds it",
+    owner="cluster team",
+    remedy="look for it with fuser -v /dev/nvidia*; if there is none, reset the GPU (nvidia-smi --gpu-reset -i ID)",
+    status="warn",
+)
+ORPHANED_MIB = Limit(
+    name="gpu.orphaned_mib", default=2048, about="MiB in use on an idle GPU without a process that are a warning"
+)
+_LINE = re.compile(r"\s*(\d{1,10})\s+\d{1,10}\s+([A-Za-z][^\s]{0,9})\s+(\S{1,20})\s+(\S{1,64})\s+(\S[^\n]{0,300})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """One line of ``ps``."""
+
+    pid: int
+    state: str
+    """As ps prints it: ``Z`` dead, ``D`` waits in the kernel; more letters may follow."""
+    line: str
+
+
+def _read_processes(text: str) -> dict[int, Running]:
+    """One table or two, one after the other: a state that passed between them does not count as stuck."""
+    tables: list[dict[int, Running]] = []
+    for line in text.splitlines():
+        if line.lstrip().startswith("PID"):
+            tables.append({})
+        elif tables and (words := _LINE.fullmatch(line)) is not None:
+            tables[-1][int(words[1])] = Running(pid=int(words[1]), state=words[2], line=line.strip())
+    if not tables or not all(tables):
+        raise UnreadableError("ps lists no process")
+    first, last = tables[0], tables[-1]
+    for pid, earlier in first.items():
+        if pid in last and last[pid].state[0] == "D" and earlier.state[0] != "D":
+            last[pid] = earlier
+    return {**first, **last} if len(tables) > 1 else last
+
+
+PROCESSES: Probe[dict[int, Running]] = Probe(
+    command=Command(
+        name="processes",
+        shell="ps -eo pid,ppid,stat,etimes,user:32,comm; sleep 2; ps -eo pid,ppid,stat,etimes,user:32,comm",
+        limit_s=10,
+        max_bytes=3_000_000,
+    ),
+    formats=(
+        Format(
+            name="ps -eo pid,ppid,stat,etimes,user,comm",
+            matches=lambda text: text.lstrip().startswith("PID"),
+            read=_read_processes,
+        ),
+    ),
+)
+
+
+def _judge(seen: Seen) -> Iterator[Symptom]:
+    smi, running = listed(seen), _running(seen)
+    for gpu in smi.gpus:
+        dead = [said for each in gpu.processes if (said := _dead(each, running))]
+        gone = [each for each in gpu.processes if running is not None and each.pid not in running]
+        if dead:
+            yield Symptom(cause=STALE, part=gpu.part, evidence=tuple(dead))
+        elif len(gone) == len(gpu.processes):
+            yield from _orphaned(gpu, gone, seen)
+    yield from unreliable(smi)
+
+
+def _running(seen: Seen) -> dict[int, Running] | None:
+    """Read here and not by :meth:`Seen.of`, since another check reads the same output for other facts."""
+    output = seen.outputs.get(PROCESSES.name)
+    try:
+        return PROCESSES.read(output) if output is not None else None
+    except (NotThereError, UnreadableError):
+        return None
+
+
+def _dead(process: Process, running: dict[int, Running] | None) -> str:
+    """What ps says of a process that is dead (Z, X) or stuck (D) and holds memory."""
+    if running is None or process.pid not in running:
+        return ""
+    line = running[process.pid]
+    return f"{line.line} holds {_mib(process.used_mib)}" if line.state[0] in "ZDX" else ""
+
+
+def _mib(used: float | None) -> str:
+    return "memory" if used is None else f"{used:g} MiB"
+
+
+def _orphaned(gpu: Gpu, gone: list[Process], seen: Seen) -> Iterator[Symptom]:
+    """Under MIG, and where memory is handed to virtual machines, processes are not listed with the GPU."""
+    used, load = reading(gpu, "fb_memory_usage/used"), reading(gpu, "utilization/gpu_util")
+    if used.kind != "number" or used.number < seen.limit(ORPHANED_MIB) or gpu.mig_devices:
+        return
+    reader = Reader(gpu)
+    if reader.word("mig_mode/current_mig", required=False) == "Enabled" or load.number > 0 or _is_shared(gpu):
+        return
+    names = tuple(f"pid {each.pid} ({each.name}) is unknown to ps, holds {_mib(each.used_mib)}" for each in gone)
+    yield Symptom(
+        cause=ORPHANED, part=gpu.part, evidence=(f"{used.text} in use, utilisation {load.text or 'N/A'}", *names)
+    )
+
+
+def _is_shared(gpu: Gpu) -> bool:
+    mode = gpu.fields.get("gpu_virtualization_mode/host_vgpu_mode", "")
+    return mode not in ("", "N/A", "Non SR-IOV", "None")
+
+
+CHECKS = (
+    Check(
+        name="gpu.processes",
+        about="dead or stuck processes that hold a GPU, and memory in use that nobody holds",
+        probes=(NVIDIA_SMI, PROCESSES),
+        parts=("gpu",),
+        causes=(STALE, ORPHANED),
+        limits=(ORPHANED_MIB,),
+        judge=_judge,
+    ),
+)

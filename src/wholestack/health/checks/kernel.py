@@ -1,0 +1,420 @@
+"""What else the kernel log tells: no memory, machine checks, drives, file systems, NFS, hangs, oopses, links, heat.
+
+Events count within a window before the look and only since boot; a fault that only the log shows heals after that
+window. What is about a whole boot (a PCIe link that came up narrow) counts for the whole boot.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import inf
+
+from wholestack.health.check import Cause, Check, Limit, Seen, Symptom
+from wholestack.health.checks.nvidia import KERNEL_LOG, QUIET_HOURS, recent
+from wholestack.health.formats.kernel_log import Line
+from wholestack.health.parts import HOST, Part, PartKind, pci_key
+
+OOM = Cause(
+    code="kernel.oom",
+    says="the kernel ended processes because memory ran out",
+    owner="job owner",
+    remedy="use less memory (data loader workers, caches), or ask for more; see which process in the evidence",
+    status="warn",
+)
+MACHINE_CHECK = Cause(
+    code="kernel.machine_check",
+    says="uncorrected machine check",
+    owner="vendor",
+    remedy="drain; read BMC log and rasdaemon for DIMM or CPU; have the part replaced",
+    explains=("kernel.machine_check_corrected",),
+)
+MACHINE_CHECK_CORRECTED = Cause(
+    code="kernel.machine_check_corrected",
+    says="corrected machine checks",
+    owner="vendor",
+    remedy="read BMC log and rasdaemon for DIMM or CPU; plan a replacement if they go on",
+    status="warn",
+)
+IO_ERROR = Cause(
+    code="kernel.io_error",
+    says="drive fails to read or write",
+    owner="vendor",
+    remedy="read its SMART data (smartctl -a), copy what matters, have the drive replaced",
+    explains=("kernel.nvme", "kernel.ata", "kernel.readonly", "mount.readonly"),
+)
+NVME = Cause(
+    code="kernel.nvme",
+    says="NVMe drive does not answer in time",
+    owner="vendor",
+    remedy="read its SMART data (smartctl -a) and firmware version; have the drive replaced if it goes on",
+    status="warn",
+)
+ATA = Cause(
+    code="kernel.ata",
+    says="SATA drive or its link makes errors",
+    owner="vendor",
+    remedy="reseat drive and cable; read its SMART data (smartctl -a)",
+    status="warn",
+)
+READ_ONLY = Cause(
+    code="kernel.readonly",
+    says="file system was made read-only after an error",
+    owner="cluster team",
+    remedy="drain; read SMART data of its drive; unmount, check (fsck, xfs_repair) and mount it again",
+    explains=("mount.readonly", "kernel.io_error"),
+)
+NFS = Cause(
+    code="kernel.nfs",
+    says="NFS server does not answer",
+    owner="cluster team",
+    remedy="look at the server and the network to it; mount | grep nfs names what hangs; a hard mount waits for ever",
+    explains=("kernel.hung_task", "processes.blocked"),
+)
+HUNG_TASK = Cause(
+    code="kernel.hung_task",
+    says="a task hangs in the kernel",
+    owner="cluster team",
+    remedy="look at its stack in dmesg for storage or driver; reboot the host if it stays",
+    status="warn",
+)
+LOCKUP = Cause(
+    code="kernel.lockup",
+    says="a CPU hung in the kernel",
+    owner="cluster team",
+    remedy="drain and reboot; look at the stack in dmesg for the driver; to the vendor if it returns",
+    explains=("kernel.hung_task",),
+)
+OOPS = Cause(
+    code="kernel.oops",
+    says="the kernel crashed in part",
+    owner="cluster team",
+    remedy="drain and reboot; look at the stack in dmesg for the driver",
+    explains=("kernel.lockup", "kernel.hung_task", "kernel.tainted"),
+)
+LINK_FLAP = Cause(
+    code="kernel.link_flap",
+    says="network link goes down and up",
+    owner="data centre",
+    remedy="clean and reseat cable and transceiver at both ends; then replace them",
+    status="warn",
+)
+PCIE_LIMITED = Cause(
+    code="kernel.pcie_limited",
+    says="adapter has less PCIe bandwidth than it could",
+    owner="vendor",
+    remedy="power-cycle the host; reseat adapter, riser or cable",
+    status="warn",
+)
+AER = Cause(
+    code="kernel.aer",
+    says="uncorrected PCIe errors",
+    owner="vendor",
+    remedy="reseat the device or riser; have device or board replaced if errors return",
+)
+THROTTLED = Cause(
+    code="kernel.thermal",
+    says="CPU slowed down: too hot",
+    owner="data centre",
+    remedy="check fans, air flow, inlet temperature and heat sinks",
+    status="warn",
+)
+FLAPS = Limit(name="kernel.link_flaps", default=3, about="times that a link goes down within the quiet hours that warn")
+CORRECTED = Limit(
+    name="kernel.corrected_machine_checks", default=2, about="corrected machine checks in the quiet hours that warn"
+)
+TIMEOUTS = Limit(
+    name="kernel.nvme_timeouts", default=2, about="time-outs of an NVMe drive in the quiet hours that warn"
+)
+
+_KILLED = re.compile(r"(?:out of memory: Kill(?:ed)? process|oom-kill:constraint|oom_reaper: reaped)", re.IGNORECASE)
+_MCE = re.compile(r"\[Hardware Error\]|machine check|mce: ", re.IGNORECASE)
+_MCE_BANNER = re.compile(
+    r"mce: (?:CPU supports|Using|CPU\d{1,5}: Thermal)|machine check (?:support|polling)|mce: .{0,40}cpu clock throttled"
+    r"|MCE support|BERT: Error records|(?:HEST|GHES|ERST|EINJ): ",
+    re.IGNORECASE,
+)
+_UNCORRECTED = re.compile(
+    r"uncorrect|\bfatal\b|panic|context corrupt|severity: (?:recoverable|fatal)|\bUE\b", re.IGNORECASE
+)
+_CORRECTED_WORDS = re.compile(r"corrected (?:error|event)|severity: corrected", re.IGNORECASE)
+_CPU = re.compile(r"\bCPU:? ?(\d{1,5})\b", re.IGNORECASE)
+_IO = re.compile(r"(?:I/O error,? (?:on )?dev(?:ice)? |(?:Buffer )?I/O error on dev(?:ice)? )([a-zA-Z0-9_\-]{2,30})")
+_NVME_DEAD = re.compile(
+    r"nvme (nvme\d{1,4}):.{0,40}(?:controller is down|Removing after probe failure|Device not ready|Disabling device|"
+    r"failed to set|reset failed|Abort status: 0x(?!0\b)[1-9a-f])",
+    re.IGNORECASE,
+)
+_NVME_SLOW = re.compile(r"nvme (nvme\d{1,4}): I/O .{0,80}(?:timeout|timed out)", re.IGNORECASE)
+_ATA = re.compile(r"\b(ata\d{1,4})(?:\.\d{1,3})?: .{0,40}Emask")
+_READ_ONLY = re.compile(
+    r"(?:EXT[234]-fs|XFS|BTRFS|F2FS)[^\n]{0,10}\((?:device )?([a-zA-Z0-9_\-/]{2,40})\)[^\n]{0,120}?"
+    r"(?:Remounting filesystem read-only|forced readonly|Shutting down filesystem|remounting read-only)"
+)
+_FS_ERROR = re.compile(r"EXT4-fs error \(device ([a-zA-Z0-9_\-]{2,40})\)")
+_NFS = re.compile(r"nfs: server (\S{1,200}?) (not responding|OK)")
+_HUNG = re.compile(r"INFO: task (\S{1,80}?):(\d{1,10}) blocked for more than (\d{1,8}) seconds")
+_LOCKUP = re.compile(
+    r"soft lockup - CPU#?\s?\d{1,5} stuck|hard LOCKUP|rcu_?\w{0,20} (?:self-)?detected (?:expedited )?stalls?"
+    r"|self-detected stall on CPU",
+    re.IGNORECASE,
+)
+_OOPS = re.compile(r"Kernel panic - not syncing|BUG: unable to handle|kernel BUG at|\bOops: |general protection fault")
+_USER_FAULT = re.compile(r"traps: |\bip:[0-9a-f]")
+_HCA_DOWN = re.compile(r"mlx5_core [0-9a-f:.]{7,16} (mlx5_\d{1,3}): Port: (\d{1,2}) Link DOWN", re.IGNORECASE)
+_NIC_DOWN = re.compile(
+    r"(?:^|[\s:])(?!mlx5_\d)([a-z][a-zA-Z0-9]{1,14}(?:np\d|f\d){0,2}): (?:NIC )?Link (?:is )?down\b", re.IGNORECASE
+)
+_LIMITED = re.compile(
+    r"mlx5_core ([0-9a-f:.]{7,16}): [\d.]{1,9} Gb/s available PCIe bandwidth, limited by", re.IGNORECASE
+)
+_AER = re.compile(r"([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]): AER: .{0,60}Uncorrect", re.IGNORECASE)
+_HOT = re.compile(r"CPU(\d{1,5}): (?:Package|Core) temperature (?:is )?above threshold")
+_HARMLESS_DRIVE = re.compile(r"(?:fd|sr|loop|ram|zram)\d")
+
+
+def _grouped(lines: Iterable[Line], key: Callable[[Line], Part | None]) -> dict[str, tuple[Part, list[Line]]]:
+    found: dict[str, tuple[Part, list[Line]]] = {}
+    for line in lines:
+        part = key(line)
+        if part is not None:
+            found.setdefault(part.identity, (part, []))[1].append(line)
+    return found
+
+
+def _said(lines: Sequence[Line]) -> tuple[str, ...]:
+    """Number of lines, the first and the newest of them."""
+    head = f"{len(lines)} lines; the last:" if len(lines) > 1 else ""
+    shown = [line.text for line in lines[-3:][::-1]]
+    return (head, *shown) if head else tuple(shown)
+
+
+def _window(seen: Seen, *words: str) -> list[Line]:
+    return recent(seen, seen.limit(QUIET_HOURS), *words)
+
+
+def _judge_oom(seen: Seen) -> Iterator[Symptom]:
+    lines = [line for line in _window(seen, "ut of memory", "oom-kill", "oom_reaper") if _KILLED.search(line.message)]
+    if lines:
+        yield Symptom(cause=OOM, evidence=_said(lines))
+
+
+def _judge_machine_check(seen: Seen) -> Iterator[Symptom]:
+    lines = [
+        line
+        for line in _window(seen, "achine check", "Hardware Error", "mce: ")
+        if _MCE.search(line.message) and not _MCE_BANNER.search(line.message)
+    ]
+    bad = [line for line in lines if _UNCORRECTED.search(line.message) and not _CORRECTED_WORDS.search(line.message)]
+    for part, of_part in _grouped(bad, _cpu).values():
+        yield Symptom(cause=MACHINE_CHECK, part=part, evidence=_said(of_part))
+    if not bad and len(lines) >= seen.limit(CORRECTED):
+        parts = {part.identity: part for line in lines if (part := _cpu(line)).kind == "cpu"}
+        yield Symptom(
+            cause=MACHINE_CHECK_CORRECTED,
+            part=next(iter(parts.values())) if len(parts) == 1 else HOST,
+            evidence=_said(lines),
+        )
+
+
+def _cpu(line: Line) -> Part:
+    found = _CPU.search(line.message)
+    return Part(kind="cpu", key=found[1]) if found else HOST
+
+
+def _drive(name: str) -> Part:
+    """``nvme0n1p2`` is on ``/dev/nvme0``, ``sda1`` on ``/dev/sda``."""
+    whole = re.match(r"(nvme\d{1,4})(?:c\d{1,3})?(?:n\d{1,4})?|([shv]d[a-z]{1,3})\d{0,3}$", name)
+    return Part(kind="drive", key=f"/dev/{(whole[1] or whole[2]) if whole else name}")
+
+
+def _judge_io(seen: Seen) -> Iterator[Symptom]:
+    lines = _window(seen, "I/O error", "nvme", "Emask", "EXT4-fs error")
+    failed = _grouped(lines, lambda line: _named_drive(line, _IO, _NVME_DEAD, _FS_ERROR))
+    for part, of_part in failed.values():
+        yield Symptom(cause=IO_ERROR, part=part, evidence=_said(of_part))
+    for part, of_part in _grouped(lines, lambda line: _named_drive(line, _NVME_SLOW)).values():
+        if len(of_part) >= seen.limit(TIMEOUTS):
+            yield Symptom(cause=NVME, part=part, evidence=_said(of_part))
+    for part, of_part in _grouped(lines, _ata).values():
+        yield Symptom(cause=ATA, part=part, evidence=_said(of_part))
+
+
+def _named_drive(line: Line, *patterns: re.Pattern[str]) -> Part | None:
+    for pattern in patterns:
+        found = pattern.search(line.message)
+        if found is not None and not _HARMLESS_DRIVE.match(found[1]):
+            return _drive(found[1])
+    return None
+
+
+def _ata(line: Line) -> Part | None:
+    found = _ATA.search(line.message)
+    return Part(kind="drive", key=found[1]) if found and "Emask 0x0 (" not in line.message else None
+
+
+def _judge_read_only(seen: Seen) -> Iterator[Symptom]:
+    places = _mounted(seen)
+
+    def part_of(line: Line) -> Part | None:
+        found = _READ_ONLY.search(line.message)
+        if found is None:
+            return None
+        device = found[1] if found[1].startswith("/") else f"/dev/{found[1]}"
+        within = (_drive(device.removeprefix("/dev/")).identity,)
+        place = places.get(device)
+        return Part(kind="mount", key=place or device, label=device if place else "", within=within)
+
+    lines = _window(seen, "ead-only", "readonly", "Shutting down filesystem")
+    for part, of_part in _grouped(lines, part_of).values():
+        yield Symptom(cause=READ_ONLY, part=part, evidence=_said(of_part))
+
+
+def _mounted(seen: Seen) -> dict[str, str]:
+    """Device or export to mount point, if the host told ``/proc/mounts``."""
+    output = seen.outputs.get("mounts")
+    text = output.text if output is not None and output.ending == "ended" else ""
+    return {words[0]: words[1] for line in text.splitlines() if len(words := line.split(" ")) >= 4}
+
+
+def _judge_nfs(seen: Seen) -> Iterator[Symptom]:
+    """A server that said OK later has come back."""
+    last: dict[str, tuple[str, list[Line]]] = {}
+    for line in _window(seen, "nfs: server"):
+        found = _NFS.search(line.message)
+        if found is not None:
+            lines = last.get(found[1], ("", []))[1]
+            last[found[1]] = (found[2], [] if found[2] == "OK" else [*lines, line])
+    places = _mounted(seen)
+    for server, (state, lines) in last.items():
+        if state != "OK":
+            mounts = [place for export, place in places.items() if export.startswith(f"{server}:")]
+            part = Part(kind="mount", key=mounts[0], label=server) if len(mounts) == 1 else HOST
+            yield Symptom(cause=NFS, part=part, evidence=(f"server {server}", *_said(lines)))
+
+
+def _judge_hangs(seen: Seen) -> Iterator[Symptom]:
+    hung = [line for line in _window(seen, "blocked for more than") if _HUNG.search(line.message)]
+    if hung:
+        yield Symptom(cause=HUNG_TASK, evidence=_said(hung))
+    stuck = [line for line in _window(seen, "lockup", "LOCKUP", "stall") if _LOCKUP.search(line.message)]
+    if stuck:
+        yield Symptom(cause=LOCKUP, evidence=_said(stuck))
+
+
+def _judge_oops(seen: Seen) -> Iterator[Symptom]:
+    lines = [
+        line
+        for line in _window(seen, "BUG", "Oops", "Kernel panic", "general protection")
+        if _OOPS.search(line.message) and not _USER_FAULT.search(line.message)
+    ]
+    if lines:
+        yield Symptom(cause=OOPS, part=Part(kind="kernel"), evidence=_said(lines))
+
+
+def _judge_links(seen: Seen) -> Iterator[Symptom]:
+    lines = _window(seen, "mlx5_core", "Link is ", "link down")
+    for part, of_part in _grouped(lines, _flapping).values():
+        if len(of_part) >= seen.limit(FLAPS):
+            yield Symptom(cause=LINK_FLAP, part=part, evidence=_said(of_part))
+
+
+def _flapping(line: Line) -> Part | None:
+    if found := _HCA_DOWN.search(line.message):
+        return Part(kind="hca_port", key=f"{found[1]}/{found[2]}", within=(f"hca {found[1]}",))
+    found = _NIC_DOWN.search(line.message)
+    return Part(kind="nic", key=found[1]) if found else None
+
+
+def _judge_pcie(seen: Seen) -> Iterator[Symptom]:
+    """Said once, when the driver starts: it holds until the next boot."""
+    for line in recent(seen, inf, "mlx5_core"):
+        found = _LIMITED.search(line.message)
+        if found is not None:
+            yield Symptom(cause=PCIE_LIMITED, part=Part(kind="pci", key=pci_key(found[1])), evidence=(line.text,))
+    for part, of_part in _grouped(_window(seen, "AER: "), _aer).values():
+        yield Symptom(cause=AER, part=part, evidence=_said(of_part))
+
+
+def _aer(line: Line) -> Part | None:
+    found = _AER.search(line.message)
+    return Part(kind="pci", key=pci_key(found[1])) if found else None
+
+
+def _judge_thermal(seen: Seen) -> Iterator[Symptom]:
+    lines = [line for line in _window(seen, "throttled") if _HOT.search(line.message)]
+    if lines:
+        cpus = sorted({int(found[1]) for line in lines if (found := _HOT.search(line.message))})
+        part = Part(kind="cpu", key=str(cpus[0])) if len(cpus) == 1 else HOST
+        named = ", ".join(map(str, cpus[:8])) + (f" and {len(cpus) - 8} more" if len(cpus) > 8 else "")
+        yield Symptom(cause=THROTTLED, part=part, evidence=(f"CPUs {named}", *_said(lines)))
+
+
+def _check(
+    name: str,
+    about: str,
+    judge: Callable[[Seen], Iterator[Symptom]],
+    causes: tuple[Cause, ...],
+    parts: tuple[PartKind, ...],
+    *limits: Limit,
+) -> Check:
+    return Check(
+        name=name,
+        about=about,
+        probes=(KERNEL_LOG,),
+        parts=parts,
+        causes=causes,
+        limits=(QUIET_HOURS, *limits),
+        judge=judge,
+    )
+
+
+CHECKS = (
+    _check("kernel.oom", "processes ended because memory ran out", _judge_oom, (OOM,), ("host",)),
+    _check(
+        "kernel.machine_check",
+        "machine checks, corrected and not",
+        _judge_machine_check,
+        (MACHINE_CHECK, MACHINE_CHECK_CORRECTED),
+        ("cpu", "host"),
+        CORRECTED,
+    ),
+    _check(
+        "kernel.io_errors",
+        "drives that fail or do not answer in time",
+        _judge_io,
+        (IO_ERROR, NVME, ATA),
+        ("drive",),
+        TIMEOUTS,
+    ),
+    _check(
+        "kernel.readonly_remount",
+        "file systems made read-only after an error",
+        _judge_read_only,
+        (READ_ONLY,),
+        ("mount",),
+    ),
+    _check("kernel.nfs_hang", "NFS servers that do not answer", _judge_nfs, (NFS,), ("mount", "host")),
+    _check(
+        "kernel.hung_task",
+        "tasks and CPUs that hang in the kernel",
+        _judge_hangs,
+        (HUNG_TASK, LOCKUP),
+        ("host",),
+    ),
+    _check("kernel.panic_oops", "crashes of the kernel", _judge_oops, (OOPS,), ("kernel",)),
+    _check(
+        "kernel.link_flaps",
+        "network links that go down and up",
+        _judge_links,
+        (LINK_FLAP,),
+        ("hca_port", "nic"),
+        FLAPS,
+    ),
+    _check(
+        "kernel.pcie",
+        "adapters with less PCIe bandwidth than they could have, uncorrected PCIe errors",
+        _judge_pcie,
+        (PCIE_LIMITED, AER),
+        ("pci",),
+    ),
+    _check("kernel.thermal", "CPUs slowed down by heat", _judge_thermal, (THROTTLED,), ("cpu", "host")),
+)

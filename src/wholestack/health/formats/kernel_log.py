@@ -1,0 +1,217 @@
+"""The kernel's log in every dress: ``dmesg`` (ISO times, ``-T``, plain), ``/dev/kmsg``, ``journalctl -k``.
+
+A log may have 1.5 MB, of which a handful of lines matter. So the text is searched for a few literal words (the
+searches run in C), and only lines that hold one of them are taken apart. Lines before the last boot are dropped.
+
+Times: a line is dated by the epoch (``iso``), by a local clock without zone (``naive``), by seconds since boot
+(``uptime``), or not at all. :meth:`KernelLog.age_hours` brings all to "hours before the look".
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Literal
+
+from wholestack.health.probe import UnreadableError
+
+Clock = Literal["epoch", "naive", "uptime", "none"]
+
+ZONE_SLACK_HOURS = 14.0
+"""A local time without zone may be off by this much; such a line is taken to be that much younger."""
+MOST_LINES_A_WORD = 2000
+"""Of a word that floods the log only the newest lines are taken apart."""
+
+WORDS = (
+    "NVRM", "SXid", "ut of memory", "oom-kill", "oom_reaper", "achine check", "Hardware Error", "mce: ",
+    "I/O error", "nvme", "Emask", "ead-only", "readonly", "Shutting down filesystem", "nfs: server",
+    "blocked for more than",
+    "lockup", "LOCKUP", "stall", "BUG", "Oops", "Kernel panic", "general protection", "mlx5_core", "Link is ",
+    "link down", "link up", "throttled", "AER: ", "EXT4-fs error",
+)  # fmt: skip
+"""One of these is in every line that some check looks for."""
+
+_HEAD = re.compile(
+    r"(?:<\d{1,3}>)?(?:[a-z0-9]{2,10}\s{0,4}:[a-z]{3,8}\s{0,4}: ?)?"
+    r"(?:(?P<iso>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?:[.,]\d{1,9})?(?P<zone>Z|[+-]\d\d:?\d\d)?\s"
+    r"|\[(?P<ctime>[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})\]\s?"
+    r"|\[\s{0,8}(?P<uptime>\d{1,10}\.\d{1,9})\]\s?"
+    r"|(?P<syslog>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d)(?:\.\d{1,9})?\s"
+    r"|\d{1,3},\d{1,20},(?P<kmsg>\d{1,18}),[^;\n]{0,200};)?"
+)
+_FROM = re.compile(r"\S{1,255} kernel(?:\[\d{1,10}\])?: (?:\[\s{0,8}\d{1,10}\.\d{1,9}\] )?")
+_BOOT = re.compile(r"Linux version \d|-- (?:Boot [0-9a-f]{8,}|Reboot) --")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One line that holds one of the words."""
+
+    message: str
+    """Without time, level and host."""
+    clock: Clock
+    at: float
+    """Seconds by its clock."""
+    text: str
+    """As it stands in the log."""
+    place: int = 0
+    """Where it begins in the log."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelLog:
+    """What matters of one log."""
+
+    by_word: dict[str, tuple[Line, ...]]
+    """Lines that hold each of the words, in the order of the log."""
+    newest: dict[Clock, float] = field(default_factory=dict)
+    """Time of the last line, by clock."""
+
+    def holding(self, *words: str) -> list[Line]:
+        """Lines with any of these words, in the order of the log, each once."""
+        found = {line.place: line for word in words for line in self.by_word[word]}
+        return [found[place] for place in sorted(found)]
+
+    def age_hours(self, line: Line, *, now: float | None, uptime_s: float | None) -> float:
+        """Hours between a line and the look.
+
+        Args:
+            line: A line of this log.
+            now: Seconds since the epoch; ``None`` for a saved log: then its newest line is now.
+            uptime_s: Seconds since boot at the look, or ``None``.
+        """
+        newest = self.newest.get(line.clock, line.at)
+        if line.clock == "none":
+            return 0.0
+        if line.clock == "uptime":
+            reference = newest if uptime_s is None else max(uptime_s, newest)
+            return max(0.0, reference - line.at) / 3600
+        if now is None:
+            return max(0.0, newest - line.at) / 3600
+        slack = ZONE_SLACK_HOURS if line.clock == "naive" else 0.0
+        return max(0.0, (now - line.at) / 3600 - slack)
+
+
+def looks_like_kernel_log(text: str) -> bool:
+    """Any of its first lines is dated as a kernel log is, or is a line of the NVIDIA driver."""
+    for line in text[:20_000].splitlines()[:50]:
+        head = _HEAD.match(line)
+        if (head is not None and head.end() > 0 and head.lastgroup) or re.match(r"NVRM: |nvidia-nvswitch\d", line):
+            return True
+    return text.startswith("[...] NVRM")
+
+
+def read_kernel_log(text: str) -> KernelLog:
+    """All lines of the running kernel that hold one of the words.
+
+    Raises:
+        UnreadableError: nothing in it is a line of text.
+    """
+    if "\x00" in text[:100_000]:
+        raise UnreadableError("holds NUL bytes: not a text")
+    text = text[_last_boot(text) :]
+    return KernelLog(by_word=_by_word(text), newest=_newest(text))
+
+
+def _last_boot(text: str) -> int:
+    """Where the last boot begins; 0 if no line says so."""
+    position = len(text)
+    while (position := max(text.rfind("Linux version ", 0, position), text.rfind("\n-- ", 0, position))) > 0:
+        start = text.rfind("\n", 0, position) + 1 if text[position] == "L" else position + 1
+        line = text[start : text.find("\n", start) if "\n" in text[start : start + 500] else start + 500]
+        if _BOOT.match(line) or _BOOT.match(_apart(line).message):
+            return start
+    return 0
+
+
+def _by_word(text: str) -> dict[str, tuple[Line, ...]]:
+    lines: dict[int, Line] = {}
+    found: dict[str, tuple[Line, ...]] = {}
+    for word in WORDS:
+        starts = sorted(_starts(text, word))
+        for start in starts:
+            if start not in lines:
+                end = text.find("\n", start)
+                lines[start] = _apart(_joined(text, start, end if end >= 0 else len(text)), start)
+        found[word] = tuple(lines[start] for start in starts)
+    return found
+
+
+def _starts(text: str, word: str) -> Iterator[int]:
+    """Where lines with the word begin, the newest first."""
+    position = len(text)
+    for _ in range(MOST_LINES_A_WORD):
+        position = text.rfind(word, 0, position)
+        if position < 0:
+            return
+        position = text.rfind("\n", 0, position) + 1
+        yield position
+        if position == 0:
+            return
+
+
+def _joined(text: str, start: int, end: int) -> str:
+    """A line; with those that follow where a message of the NVIDIA driver is spread over several.
+
+    ``NVRM: The NVIDIA GPU 0000:b3:00.0`` / ``NVRM: (PCI ID: ...) installed in this system has`` / ``NVRM: fallen off
+    the bus and is not responding to commands.`` (leptonai/gpud#1209, NVIDIA/NVSentinel#155).
+    """
+    line = text[start : min(end, start + 2000)]
+    if "NVRM: The NVIDIA GPU" not in line or "fallen off" in line:
+        return line
+    for _ in range(4):
+        begin = end + 1
+        end = text.find("\n", begin)
+        end = end if end >= 0 else len(text)
+        following = text[begin : min(end, begin + 500)]
+        if "NVRM: " not in following:
+            break
+        line = f"{line} {following[following.index('NVRM: ') + 6 :].strip()}"
+        if "fallen off" in following:
+            break
+    return line
+
+
+def _apart(text: str, place: int = 0) -> Line:
+    head = _HEAD.match(text)
+    if head is None or head.end() == 0 or head.lastgroup is None:
+        return Line(
+            message=text[head.end() :].strip() if head else text.strip(),
+            clock="none",
+            at=0.0,
+            text=text.strip(),
+            place=place,
+        )
+    message = text[head.end() :]
+    origin = _FROM.match(message)
+    if origin is not None:
+        message = message[origin.end() :]
+    clock, at = _when(head)
+    return Line(message=message.strip(), clock=clock, at=at, text=text.strip(), place=place)
+
+
+def _when(head: re.Match[str]) -> tuple[Clock, float]:
+    try:
+        if iso := head["iso"]:
+            zone = (head["zone"] or "").replace("Z", "+00:00")
+            moment = datetime.fromisoformat(iso + zone)
+            return ("epoch", moment.timestamp()) if zone else ("naive", moment.replace(tzinfo=UTC).timestamp())
+        if head["ctime"]:
+            return "naive", datetime.strptime(head["ctime"], "%a %b %d %H:%M:%S %Y").replace(tzinfo=UTC).timestamp()
+        if head["uptime"]:
+            return "uptime", float(head["uptime"])
+        if head["kmsg"]:
+            return "uptime", int(head["kmsg"]) / 1e6
+    except (ValueError, OverflowError):
+        return "none", 0.0
+    return "none", 0.0
+
+
+def _newest(text: str) -> dict[Clock, float]:
+    """Time of the last lines; the log is written in order, so the end of it is enough."""
+    newest: dict[Clock, float] = {}
+    for line in text[-20_000:].splitlines()[-100:]:
+        apart = _apart(line)
+        if apart.clock != "none":
+            newest[apart.clock] = apart.at
+    return newest

@@ -1,0 +1,119 @@
+"""``nvidia-smi nvlink -s`` (state of every link) and ``nvidia-smi nvlink -e`` (its error counters)."""
+
+import re
+from dataclasses import dataclass
+
+from wholestack.health.probe import NotThereError, UnreadableError
+
+_GPU = re.compile(r"GPU (\d{1,3}): ([^\n]{0,200}?)(?: \(UUID: ([^)\s]{1,80})\))?\s*")
+_STATE = re.compile(r"\s*Link (\d{1,3}): (?:([\d.]{1,12}) GB/s|<?(inactive)>?)\s*", re.IGNORECASE)
+_COUNT = re.compile(r"\s*Link (\d{1,3}): ([A-Za-z][A-Za-z \-]{0,60}?): (\d{1,20}|[^\n]{0,60})\s*")
+_ALL_INACTIVE = re.compile(r"all links are inactive", re.IGNORECASE)
+_UNSUPPORTED = re.compile(r"not supported|N/A|No devices were found|NVLink is not", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkState:
+    """One link of one GPU."""
+
+    link: int
+    gb_per_s: float | None
+    """``None``: inactive."""
+    line: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuLinks:
+    """All links of one GPU."""
+
+    index: int
+    name: str
+    uuid: str
+    links: tuple[LinkState, ...]
+    all_inactive: bool = False
+    """Whether the tool said so instead of listing them."""
+
+    @property
+    def active(self) -> int:
+        """How many links are up."""
+        return sum(link.gb_per_s is not None for link in self.links)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkErrors:
+    """Error counters of one link."""
+
+    index: int
+    """Of the GPU."""
+    link: int
+    counts: dict[str, int]
+    """By the tool's name in lower case, for instance ``replay errors``."""
+    unread: tuple[str, ...]
+    """Lines whose count is no number."""
+
+
+def looks_like_states(text: str) -> bool:
+    """Begins with a GPU and has a link with a speed or none."""
+    return text.lstrip().startswith("GPU ") and not looks_like_errors(text)
+
+
+def looks_like_errors(text: str) -> bool:
+    """Has a link with a named counter."""
+    return bool(re.search(r"Link \d{1,3}: [A-Za-z][A-Za-z \-]{0,60}: ", text[:4000]))
+
+
+def read_states(text: str) -> tuple[GpuLinks, ...]:
+    """Every GPU with its links.
+
+    Raises:
+        NotThereError: no GPU has NVLink.
+        UnreadableError: a line is neither GPU nor link, or no GPU is there.
+    """
+    gpus: list[tuple[re.Match[str], list[LinkState], bool]] = []
+    for line in text.splitlines():
+        if found := _STATE.fullmatch(line):
+            speed = float(found[2]) if found[2] else None
+            gpus[-1][1].append(LinkState(link=int(found[1]), gb_per_s=speed, line=line.strip()))
+        elif found := _GPU.fullmatch(line):
+            gpus.append((found, [], False))
+        elif gpus and _ALL_INACTIVE.search(line):
+            gpus[-1] = (gpus[-1][0], gpus[-1][1], True)
+        elif line.strip() and not _UNSUPPORTED.search(line):
+            raise UnreadableError(f"not a line about NVLink: {line.strip()[:80]!r}")
+    if not gpus:
+        raise UnreadableError("no GPU is named")
+    if not any(links or silent for _, links, silent in gpus):
+        raise NotThereError("not_supported", "no GPU has NVLink")
+    return tuple(
+        GpuLinks(index=int(gpu[1]), name=gpu[2], uuid=gpu[3] or "", links=tuple(links), all_inactive=silent)
+        for gpu, links, silent in gpus
+    )
+
+
+def read_errors(text: str) -> tuple[LinkErrors, ...]:
+    """Counters of every link that has some.
+
+    Raises:
+        UnreadableError: a counter comes before any GPU, or there is none.
+    """
+    index: int | None = None
+    counts: dict[tuple[int, int], dict[str, int]] = {}
+    unread: dict[tuple[int, int], list[str]] = {}
+    for line in text.splitlines():
+        if found := _GPU.fullmatch(line):
+            index = int(found[1])
+        elif found := _COUNT.fullmatch(line):
+            if index is None:
+                raise UnreadableError("a counter comes before any GPU")
+            key = (index, int(found[1]))
+            counts.setdefault(key, {})
+            if found[3].isascii() and found[3].isdigit():
+                counts[key][found[2].lower()] = int(found[3])
+            elif found[2].lower().endswith(("error", "errors")) and found[3].strip("[]<> ").lower() != "n/a":
+                unread.setdefault(key, []).append(line.strip())
+    if not counts:
+        raise UnreadableError("no counter is there")
+    return tuple(
+        LinkErrors(index=gpu, link=link, counts=each, unread=tuple(unread.get((gpu, link), ())))
+        for (gpu, link), each in counts.items()
+    )
