@@ -6,7 +6,17 @@ from typing import Any
 
 from wholestack.errors import InputError
 from wholestack.health.check import Cause, Check
-from wholestack.health.checks import ethernet, file_systems, infiniband, infiniband_errors, pci
+from wholestack.health.checks import (
+    benchmarks,
+    ethernet,
+    fabric,
+    file_systems,
+    infiniband,
+    infiniband_errors,
+    manifest,
+    optics,
+    pci,
+)
 from wholestack.health.probe import Probe
 from wholestack.health.telemetry import CAUSES, MOMENT
 
@@ -16,6 +26,10 @@ CHECKS: tuple[Check, ...] = (
     *infiniband.CHECKS,
     *infiniband_errors.CHECKS,
     *ethernet.CHECKS,
+    *optics.CHECKS,
+    *manifest.CHECKS,
+    *fabric.CHECKS,
+    *benchmarks.CHECKS,
 )  # fmt: skip
 
 
