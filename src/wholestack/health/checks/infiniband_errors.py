@@ -80,7 +80,7 @@ FLAPPING = Cause(
     says="InfiniBand link went down and came back",
     owner="data centre",
     remedy="reseat, then swap cable and transceiver; if it goes on at another switch port, replace the adapter",
-    explains=("ib.counter_full", "ib.error_rate", "kernel.link_flap"),
+    explains=("ib.counter_full", "kernel.link_flap"),
 )
 ROCE_RATE = Cause(
     code="roce.error_rate",

@@ -57,7 +57,7 @@ DEGRADED = Cause(
     code="pci.degraded",
     says="PCIe link runs below what it can",
     owner="vendor",
-    remedy="reseat card or riser and reboot; if it stays, replace card, riser or board; look at the BIOS' link settings",
+    remedy="reseat card or riser and reboot; if it stays, replace card, riser or board; see the BIOS' link settings",
     explains=("bench.slow",),
 )
 CHANGED = Cause(

@@ -186,8 +186,8 @@ def _port(device: str, number: str, own: Mapping[str, str]) -> Port:
     return Port(
         device=device,
         number=number,
-        state=_state(own.get("state", "")),
-        phys_state=_state(own.get("phys_state", "")),
+        state=link_state(own.get("state", "")),
+        phys_state=link_state(own.get("phys_state", "")),
         rate=own.get("rate", ""),
         link_layer=own.get("link_layer", ""),
         counters=numbers["counters"],
@@ -196,7 +196,7 @@ def _port(device: str, number: str, own: Mapping[str, str]) -> Port:
     )
 
 
-def _state(text: str) -> str:
+def link_state(text: str) -> str:
     """``4: ACTIVE`` and ``Active`` are ``active``; ``Initializing`` is ``init``."""
     word = text.partition(":")[2].strip().lower() if ":" in text else text.strip().lower()
     return {"initializing": "init", "initialize": "init", "link up": "linkup"}.get(word, word)
@@ -255,8 +255,8 @@ def _ibstat_port(device: str, number: str, own: Mapping[str, str]) -> Port:
     return Port(
         device=device,
         number=number,
-        state=_state(own.get("State", "")),
-        phys_state=_state(own.get("Physical state", "")),
+        state=link_state(own.get("State", "")),
+        phys_state=link_state(own.get("Physical state", "")),
         rate=own.get("Rate", ""),
         link_layer=own.get("Link layer", ""),
     )
@@ -273,8 +273,8 @@ def read_ibstatus(text: str) -> InfiniBand:
             Port(
                 device=device,
                 number=number,
-                state=_state(own.get("state", "")),
-                phys_state=_state(own.get("phys state", "")),
+                state=link_state(own.get("state", "")),
+                phys_state=link_state(own.get("phys state", "")),
                 rate=own.get("rate", ""),
                 link_layer=own.get("link_layer", ""),
             )
