@@ -4,12 +4,16 @@ from typing import Any
 
 from wholestack.errors import InputError
 from wholestack.health.check import Check
-from wholestack.health.checks import file_systems
+from wholestack.health.checks import arrays, clock, drives, file_systems, memory
 from wholestack.health.probe import Probe
 from wholestack.health.telemetry import MOMENT
 
 CHECKS: tuple[Check, ...] = (
     *file_systems.CHECKS,
+    *drives.CHECKS,
+    *arrays.CHECKS,
+    *memory.CHECKS,
+    *clock.CHECKS,
 )  # fmt: skip
 
 
