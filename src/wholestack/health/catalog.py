@@ -4,7 +4,19 @@ from typing import Any
 
 from wholestack.errors import InputError
 from wholestack.health.check import Check
-from wholestack.health.checks import arrays, clock, drives, file_systems, memory
+from wholestack.health.checks import (
+    arrays,
+    bmc,
+    clock,
+    drives,
+    file_systems,
+    firmware,
+    kernel_parameters,
+    memory,
+    mounts,
+    processors,
+    services,
+)
 from wholestack.health.probe import Probe
 from wholestack.health.telemetry import MOMENT
 
@@ -12,8 +24,14 @@ CHECKS: tuple[Check, ...] = (
     *file_systems.CHECKS,
     *drives.CHECKS,
     *arrays.CHECKS,
+    *mounts.CHECKS,
     *memory.CHECKS,
+    *processors.CHECKS,
+    *kernel_parameters.CHECKS,
+    *firmware.CHECKS,
     *clock.CHECKS,
+    *services.CHECKS,
+    *bmc.CHECKS,
 )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from wholestack.finding import Status
 from wholestack.health.check import Cause, Check, Limit, Seen, Symptom
 from wholestack.health.formats.md import (
     Array,
@@ -120,7 +121,7 @@ def judge_pools(seen: Seen) -> Iterator[Symptom]:
         for device in noisy:
             yield _noisy(pool, device)
         if pool.state != "ONLINE" and not out:
-            status = "warn" if "in progress" in pool.scan else None
+            status: Status | None = "warn" if "in progress" in pool.scan else None
             yield Symptom(cause=POOL_DEGRADED, part=part, evidence=_why(pool), status=status)
         if not pool.errors.startswith("No known data errors"):
             yield Symptom(cause=POOL_DATA, part=part, evidence=(f"pool: {pool.name}", f"errors: {pool.errors}"))
@@ -143,7 +144,7 @@ def _is_noisy(device: Device, seen: Seen) -> bool:
 
 def _noisy(pool: Pool, device: Device) -> Symptom:
     """ZFS itself calls a device DEGRADED when its errors pass a rate that it does not accept."""
-    status = "fail" if device.state == "DEGRADED" else None
+    status: Status | None = "fail" if device.state == "DEGRADED" else None
     return Symptom(
         cause=POOL_ERRORS, part=_device_part(pool, device), evidence=(*pool.lines[:2], device.line), status=status
     )
@@ -177,7 +178,7 @@ def judge_arrays(seen: Seen) -> Iterator[Symptom]:
 def _failed_member(array: Array, member: str) -> Symptom:
     """A faulty member beside a full set of others was replaced already: then it only waits to be taken out."""
     part = Part(kind="drive", key=drive_key(member), label=f"{member} of {array.name}", within=(f"array {array.name}",))
-    status = "warn" if array.active >= array.wanted else None
+    status: Status | None = "warn" if array.active >= array.wanted else None
     return Symptom(cause=ARRAY_MEMBER, part=part, evidence=array.lines, status=status)
 
 

@@ -4,8 +4,12 @@ A wrong clock breaks certificates, credentials (munge allows five minutes) and t
 the clock alert of Prometheus' node mixin; the others are ours.
 """
 
+import re
+import time
 from collections.abc import Iterator
+from datetime import datetime
 
+from wholestack.finding import Status
 from wholestack.health.check import Cause, Check, Limit, Measure, Seen, Symptom
 from wholestack.health.formats.sysfs import trusted
 from wholestack.health.formats.time_sync import (
@@ -24,6 +28,7 @@ from wholestack.health.formats.time_sync import (
 )
 from wholestack.health.parts import Part
 from wholestack.health.probe import Format, Probe
+from wholestack.health.telemetry import MOMENT
 from wholestack.remote.batch import Command
 
 TIME_SYNC: Probe[TimeSync] = Probe(
@@ -90,7 +95,7 @@ def judge_sync(seen: Seen) -> Iterator[Symptom]:
     if not found.synchronised:
         yield Symptom(cause=UNSYNCHRONISED, part=CLOCK, evidence=found.lines)
     if found.offset_s is not None and found.offset_s >= seen.limit(WARN_S):
-        status = "fail" if found.offset_s >= seen.limit(FAIL_S) else "warn"
+        status: Status = "fail" if found.offset_s >= seen.limit(FAIL_S) else "warn"
         evidence = (f"{found.tool}: off by {found.offset_s:g} s", *found.lines)
         yield Symptom(cause=OFFSET, part=CLOCK, evidence=evidence, status=status)
     # A saved output has no moment to compare its times with.
@@ -106,6 +111,53 @@ def _offset(seen: Seen) -> Iterator[Measure]:
         yield Measure(name="clock.offset_s", value=found.offset_s, outlies=OFFSET, part=CLOCK, bad="high", least=0.01)
 
 
+def judge_jump(seen: Seen) -> Iterator[Symptom]:
+    """The host's clock against everything that is known of the time besides it."""
+    now = seen.of(MOMENT).now
+    evidence = [
+        words for words in (_too_early(now), _skewed(now, seen), _went_back(now, seen), _log_ahead(now, seen)) if words
+    ]
+    if evidence:
+        yield Symptom(cause=JUMPED, part=CLOCK, evidence=(f"the host says {_date(now)}", *evidence))
+
+
+def _too_early(now: float) -> str:
+    return f"that is before {_date(EARLIEST)}" if now < EARLIEST else ""
+
+
+def _skewed(now: float, seen: Seen) -> str:
+    """Only what the round trip cannot have caused counts."""
+    if seen.asked_at is None or seen.answered_at is None or seen.answered_at < EARLIEST:
+        return ""
+    skew = max(now - seen.answered_at, seen.asked_at - now)
+    return f"{skew:.0f} s away from the asking machine's clock" if skew >= seen.limit(SKEW_S) else ""
+
+
+def _went_back(now: float, seen: Seen) -> str:
+    before = seen.before
+    if before is None or before.boot_id != seen.boot_id or before.at - now < seen.limit(SKEW_S):
+        return ""
+    return f"the last look, of the same boot, was at {_date(before.at)}"
+
+
+def _log_ahead(now: float, seen: Seen) -> str:
+    """The kernel's newest dated line, where the log has ISO dates with a time zone."""
+    log = seen.outputs.get("kernel_log")
+    dates = _ISO.findall(log.stdout[-20_000:].decode(errors="replace")) if log is not None else []
+    try:
+        newest = max((datetime.fromisoformat(date + zone).timestamp() for date, zone in dates), default=now)
+    except (ValueError, OverflowError):
+        return ""
+    return f"the kernel's log reaches {_date(newest)}" if newest - now >= seen.limit(SKEW_S) else ""
+
+
+_ISO = re.compile(r"\b(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)[,.]\d{1,9}([+-]\d\d:\d\d)")
+
+
+def _date(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(max(min(at, 253_402_300_799.0), 0.0)))
+
+
 CHECKS = (
     Check(
         name="time.sync",
@@ -116,5 +168,14 @@ CHECKS = (
         limits=(WARN_S, FAIL_S, STALE_HOURS),
         judge=judge_sync,
         measures=_offset,
+    ),
+    Check(
+        name="clock.jump",
+        about="clocks that are years back, away from ours, or went back since the last look",
+        probes=(MOMENT,),
+        parts=("clock",),
+        causes=(JUMPED,),
+        limits=(SKEW_S,),
+        judge=judge_jump,
     ),
 )

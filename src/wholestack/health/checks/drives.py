@@ -6,9 +6,11 @@ total that does not grow heals. Sources: NVM Express Base Specification 2.0 (cri
 """
 
 from collections import Counter as Tally
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from re import sub
+from typing import Any
 
+from wholestack.finding import Status
 from wholestack.health import telemetry
 from wholestack.health.check import Cause, Check, Counter, Limit, Measure, Seen, Symptom, Trait
 from wholestack.health.formats.smartctl import (
@@ -101,7 +103,7 @@ GONE = Cause(
     says="drive is listed but does not open",
     owner="data centre",
     remedy="reseat the drive; if it stays away, have the vendor replace it",
-    explains=(*BREAKS, "drive.missing"),
+    explains=(*BREAKS, "drive.missing", "pci.nvme"),
 )
 HOT = Cause(
     code="drive.hot",
@@ -122,6 +124,7 @@ MISSING = Cause(
     says="number of drives differs",
     owner="data centre",
     remedy="compare smartctl --scan with a good host; reseat the missing drive, then have the vendor replace it",
+    explains=("pci.nvme", "pci.gone", "drive.model_differs"),
 )
 OTHER_MODEL = Cause(
     code="drive.model_differs",
@@ -163,7 +166,7 @@ def drive_part(drive: Drive) -> Part:
 
 
 def _symptom(cause: Cause, drive: Drive, *evidence: str, fails: bool | None = None) -> Symptom:
-    status = None if fails is None else "fail" if fails else "warn"
+    status: Status | None = None if fails is None else "fail" if fails else "warn"
     return Symptom(cause=cause, part=drive_part(drive), evidence=evidence, status=status)
 
 
@@ -307,13 +310,9 @@ def _scsi(drive: Drive, seen: Seen) -> Iterator[Symptom]:
 
 def _self_test(drive: Drive) -> Iterator[Symptom]:
     """Only the newest one: an old failure that a later test did not repeat is past."""
-    ata = drive.document.get("ata_smart_self_test_log")
-    nvme = drive.document.get("nvme_self_test_log")
-    rows = nvme.get("table") if isinstance(nvme, dict) else None
-    if isinstance(ata, dict):
-        log = ata.get("extended") or ata.get("standard")
-        rows = log.get("table") if isinstance(log, dict) else None
-    newest = rows[0] if isinstance(rows, list) and rows and isinstance(rows[0], dict) else {}
+    newest = _newest(drive.document, "nvme_self_test_log")
+    for kind in ("extended", "standard"):
+        newest = newest or _newest(drive.document, "ata_smart_self_test_log", kind)
     result = newest.get("status") or newest.get("self_test_result")
     if not isinstance(result, dict):
         return
@@ -322,6 +321,15 @@ def _self_test(drive: Drive) -> Iterator[Symptom]:
         yield _symptom(
             SELF_TEST, drive, f"{drive.device}: newest self-test: {str(result.get('string', 'failed'))[:100]}"
         )
+
+
+def _newest(document: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
+    """First row of a log's table, or nothing."""
+    log: Any = document
+    for key in path:
+        log = log.get(key) if isinstance(log, dict) else None
+    rows = log.get("table") if isinstance(log, dict) else None
+    return rows[0] if isinstance(rows, list) and rows and isinstance(rows[0], dict) else {}
 
 
 def _counters(seen: Seen) -> Iterator[Counter]:

@@ -4,6 +4,7 @@ Source: drivers/md/md.c (``md_seq_show``), mdadm(8).
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wholestack.health.probe import NotThereError, UnreadableError
@@ -42,21 +43,25 @@ def read_mdstat(text: str) -> list[Array]:
     """
     if "unused devices:" not in text:
         raise UnreadableError("mdstat without its last line")
-    blocks = re.findall(r"^(md\S*) : (.*)\n((?:[ \t]+\S.*\n?)*)", text, re.MULTILINE)
+    blocks: list[list[str]] = []
+    for line in text.split("\n"):
+        if re.match(r"md\S* : ", line):
+            blocks.append([line])
+        elif blocks and line[:1] in (" ", "\t") and line.strip():
+            blocks[-1].append(line.strip())
     if not blocks:
         raise NotThereError("not_expected", "no software RAID array")
-    return [_mdstat_array(*block) for block in blocks]
+    return [_mdstat_array(block[0], block[1:]) for block in blocks]
 
 
-def _mdstat_array(name: str, head: str, rest: str) -> Array:
-    words = head.split()
+def _mdstat_array(head: str, rest: Sequence[str]) -> Array:
+    name, _, state = head.partition(" : ")
+    words = state.split()
     running = words[0] == "active"
-    level = next((word for word in words if re.fullmatch(r"raid\d+|linear|multipath|faulty", word)), "")
-    counts = re.search(r"\[(\d+)/(\d+)\] \[([U_]+)\]", rest)
-    redundant = re.fullmatch(r"raid(1|4|5|6|10)", level) is not None
-    if redundant and running and counts is None:
+    level = next((word for word in words if re.fullmatch(r"raid\d{1,2}|linear|multipath|faulty", word)), "")
+    counts = next((found for line in rest if (found := re.search(r"\[(\d{1,4})/(\d{1,4})\] \[[U_]+\]", line))), None)
+    if running and level in ("raid1", "raid4", "raid5", "raid6", "raid10") and counts is None:
         raise UnreadableError(f"{name}: no count of members")
-    progress = re.search(r"^\s*\[.*$|^\s*\S*\s*(?:recovery|reshape|resync|check)\s*=.*$", rest, re.MULTILINE)
     members = [word for word in words if re.search(r"\[\d+\]", word)]
     return Array(
         name=f"/dev/{name}",
@@ -64,15 +69,16 @@ def _mdstat_array(name: str, head: str, rest: str) -> Array:
         wanted=int(counts[1]) if counts else len(members),
         active=int(counts[2]) if counts else len(members),
         failed=tuple(f"/dev/{word.partition('[')[0]}" for word in members if "(F)" in word),
-        rebuilding=progress[0].strip() if progress and re.search(r"recovery|reshape|resync", progress[0]) else "",
+        # A periodic `check` is maintenance, the others bring a member up to date.
+        rebuilding=next((line for line in rest if re.search(r"\b(?:recovery|reshape|resync)\s?=", line)), ""),
         running=running,
-        lines=(f"{name} : {head}", *(line.strip() for line in rest.splitlines()[:2])),
+        lines=(head, *rest[:2]),
     )
 
 
 def looks_like_mdadm(text: str) -> bool:
     """The first line is the device, and there is a Raid Level."""
-    return re.match(r"\s*/dev/\S+:\s*\n", text) is not None and "Raid Level" in text
+    return re.match(r"/dev/\S+:\s", text.lstrip()) is not None and "Raid Level" in text
 
 
 def read_mdadm(text: str) -> list[Array]:
@@ -81,29 +87,33 @@ def read_mdadm(text: str) -> list[Array]:
     Raises:
         UnreadableError: a state or a count of devices is missing.
     """
-    return [_mdadm_array(part) for part in re.split(r"^(?=/dev/\S+:\s*$)", text.strip(), flags=re.MULTILINE) if part]
+    parts = re.split(r"^(?=/dev/\S+:[ \t]*$)", text.strip(), flags=re.MULTILINE)
+    return [_mdadm_array(part) for part in parts if part]
 
 
 def _mdadm_array(text: str) -> Array:
-    fields = {
-        key.strip(): value.strip() for key, value in re.findall(r"^ *([A-Z][\w /]*?) : (.*)$", text, re.MULTILINE)
-    }
-    name = text.partition(":")[0].strip()
+    lines = [line.strip() for line in text.split("\n")]
+    fields = {key.strip(): value.strip() for key, colon, value in (line.partition(" : ") for line in lines) if colon}
+    name = lines[0].rstrip(":")
     state = fields.get("State", "")
     if not state or not {"Raid Devices", "Active Devices"} <= fields.keys():
         raise UnreadableError(f"{name}: no state or no count of devices")
-    rows = re.findall(r"^\s+(?:\d+|-)\s+\d+\s+\d+\s+(?:\d+|-)\s+(.*?)(?:\s+(/dev/\S+))?\s*$", text, re.MULTILINE)
+    rows = [_member(line) for line in lines if re.match(r"(?:\d+|-)\s+\d+\s+\d+\s+(?:\d+|-)\s", line)]
     kept = [f"{key} : {fields[key]}" for key in ("State", "Active Devices", "Failed Devices") if key in fields]
-    bad = [f"{state} {device}".strip() for state, device in rows if re.search(r"faulty|removed", state)]
     return Array(
         name=name,
         level=fields.get("Raid Level", ""),
         wanted=int(fields["Raid Devices"]),
         active=int(fields["Active Devices"]),
-        failed=tuple(device for row, device in rows if "faulty" in row and device),
+        failed=tuple(row.split()[-1] for row in rows if row.startswith("faulty") and "/dev/" in row),
         rebuilding=next(
-            (f"{key} : {value}" for key, value in fields.items() if key.endswith("Status") and "%" in value), ""
+            (f"{key} : {fields[key]}" for key in fields if key.endswith("Status") and "%" in fields[key]), ""
         ),
         running=not re.search(r"inactive|FAILED|Not Started", state),
-        lines=(f"{name}:", *kept, *bad),
+        lines=(f"{name}:", *kept, *(row for row in rows if row.startswith(("faulty", "removed")))),
     )
+
+
+def _member(line: str) -> str:
+    """State and device of a row ``Number Major Minor RaidDevice State``."""
+    return " ".join(line.split()[4:])

@@ -5,7 +5,6 @@ Sources: smartctl(8) of smartmontools 7 (EXIT STATUS, JSON keys), NVM Express Ba
 """
 
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from typing import Any
 from wholestack.health.probe import UnreadableError
 
 MOST_DRIVES = 512
+MOST = 1 << 128
 COMMAND_FAILED, DISK_FAILING, PREFAIL_NOW = 4, 8, 16
 """Bits 2, 3 and 4 of smartctl's exit status; bits 5 to 7 tell of the past."""
 
@@ -63,8 +63,10 @@ class Drive:
 
 
 def finite(value: Any) -> float | None:
-    """A JSON number as it is, anything else as ``None`` (a boolean is no number)."""
-    return value if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) else None
+    """A JSON number as it is, anything else as ``None``: a boolean, NaN, or beyond the 128 bits of any counter."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value if -MOST <= value <= MOST else None
 
 
 def drive_key(device: str) -> str:
@@ -77,7 +79,7 @@ def drive_key(device: str) -> str:
 def looks_like_smartctl(text: str) -> bool:
     """JSON whose first lines may be a tool's warning."""
     head = text[:4000]
-    return re.search(r"^\s*[\[{]", head, re.MULTILINE) is not None and '"' in head
+    return re.search(r"^[ \t]*[\[{]", head, re.MULTILINE) is not None and '"' in head
 
 
 def read_smartctl(text: str) -> list[Drive]:
@@ -95,7 +97,7 @@ def read_smartctl(text: str) -> list[Drive]:
 def _documents(text: str) -> Iterator[Any]:
     decoder = json.JSONDecoder()
     position, count = 0, 0
-    beginning = re.compile(r"^\s*(?=[\[{])", re.MULTILINE)
+    beginning = re.compile(r"^[ \t]*(?=[\[{])", re.MULTILINE)
     while (found := beginning.search(text, position)) is not None:
         document, position = decoder.raw_decode(text, found.end())
         for each in document if isinstance(document, list) else [document]:

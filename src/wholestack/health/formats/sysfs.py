@@ -19,12 +19,18 @@ def read_tree(text: str) -> dict[str, str]:
     Raises:
         UnreadableError: a line is not ``path:value``, so that nothing can be trusted to be complete.
     """
-    tree: dict[str, str] = {}
-    for path, value in _LINE.findall(text):
-        tree[path] = f"{tree[path]}\n{value}" if path in tree else value
-    if len(_LINE.findall(text)) != len([line for line in text.splitlines() if line.strip()]):
+    found = _LINE.findall(text)
+    if len(found) != len(filled_lines(text)):
         raise UnreadableError("a line is not `path:value`")
+    tree: dict[str, str] = {}
+    for path, value in found:
+        tree[path] = f"{tree[path]}\n{value}" if path in tree else value
     return tree
+
+
+def filled_lines(text: str) -> list[str]:
+    """Lines that are not blank; only line feeds end a line, as regular expressions have it."""
+    return [line for line in text.split("\n") if line and not line.isspace()]
 
 
 def nothing_printed(what: str) -> Callable[[Output], str]:
@@ -39,4 +45,4 @@ def trusted(_: Output) -> str:
 
 def number(text: str | None) -> int | None:
     """A whole number, decimal, at most 20 digits; ``None`` for anything else."""
-    return int(text) if text is not None and re.fullmatch(r"\s*-?\d{1,20}\s*", text) else None
+    return int(text) if text is not None and re.fullmatch(r"[ \t]*-?[0-9]{1,20}[ \t]*", text) else None

@@ -69,7 +69,7 @@ def read_chrony(text: str) -> TimeSync:
 
 def looks_like_timesync(text: str) -> bool:
     """``timedatectl timesync-status``."""
-    return re.search(r"^\s*Server: ", text, re.MULTILINE) is not None
+    return re.search(r"^[ \t]*Server: ", text, re.MULTILINE) is not None
 
 
 def read_timesync(text: str) -> TimeSync:
@@ -98,7 +98,7 @@ def looks_like_timedatectl(text: str) -> bool:
 
 def read_timedatectl(text: str) -> TimeSync:
     """Plain ``timedatectl``: a yes or no, no offset."""
-    found = re.search(r"^\s*(?:System clock|NTP) synchronized: (yes|no)\s*$", text, re.MULTILINE)
+    found = re.search(r"^[ \t]*(?:System clock|NTP) synchronized: (yes|no)[ \t]*$", text, re.MULTILINE)
     if found is None:
         raise UnreadableError("synchronized is neither yes nor no")
     lines = _lines(
@@ -109,7 +109,7 @@ def read_timedatectl(text: str) -> TimeSync:
 
 def looks_like_ntpq(text: str) -> bool:
     """``ntpq -p`` with or without ``-n``, or its words for no peer."""
-    return re.search(r"^\s*remote\s+refid\s+st|^No association ID", text, re.MULTILINE) is not None
+    return re.search(r"^[ \t]*remote[ \t]+refid[ \t]+st|^No association ID", text, re.MULTILINE) is not None
 
 
 def read_ntpq(text: str) -> TimeSync:
@@ -119,7 +119,7 @@ def read_ntpq(text: str) -> TimeSync:
         UnreadableError: the selected peer has no stratum or offset.
     """
     # A long name stands on a line of its own.
-    body = re.sub(r"(\n[ x.\-+#*o]\S+)\n\s+", r"\1 ", text.partition("====")[2])
+    body = re.sub(r"(\n[ x.\-+#*o]\S{1,255})\n[ \t]+", r"\1 ", text.partition("====")[2])
     rows = [line for line in body.splitlines()[1:] if line.strip()]
     chosen = next((line for line in rows if line[0] in "*o"), None)
     if chosen is None:
@@ -177,7 +177,7 @@ def _asctime(text: str) -> float | None:
 
 
 def _fields(text: str) -> dict[str, str]:
-    return {key.strip(): value.strip() for key, value in re.findall(r"^([^:\n]{1,60}?) *: ?(.*)$", text, re.MULTILINE)}
+    return {key.strip(): value.strip() for key, value in re.findall(r"^([^:\n]{1,60}):(.*)$", text, re.MULTILINE)}
 
 
 def _lines(text: str, *names: str) -> tuple[str, ...]:

@@ -52,7 +52,7 @@ class Pool:
 
 def looks_like_zpool(text: str) -> bool:
     """A pool, or the words that there is none."""
-    return re.search(r"^\s*pool: |^no pools available", text, re.MULTILINE) is not None
+    return re.search(r"^[ \t]*pool: |^no pools available", text, re.MULTILINE) is not None
 
 
 def read_zpool(text: str) -> list[Pool]:
@@ -64,7 +64,7 @@ def read_zpool(text: str) -> list[Pool]:
     """
     if text.lstrip().startswith("no pools available"):
         raise NotThereError("not_expected", "no ZFS pool")
-    return [_pool(part) for part in re.split(r"^(?=\s*pool: )", text, flags=re.MULTILINE) if "pool: " in part]
+    return [_pool(part) for part in re.split(r"^(?=[ \t]*pool: )", text, flags=re.MULTILINE) if "pool: " in part]
 
 
 def _pool(text: str) -> Pool:
