@@ -29,6 +29,19 @@ from wholestack.health.checks import (
     pci,
     peer_memory,
     xid,
+from wholestack.health.check import Check
+from wholestack.health.checks import (
+    arrays,
+    bmc,
+    clock,
+    drives,
+    file_systems,
+    firmware,
+    kernel_parameters,
+    memory,
+    mounts,
+    processors,
+    services,
 )
 from wholestack.health.probe import Probe
 from wholestack.health.telemetry import CAUSES, MOMENT
@@ -56,6 +69,16 @@ CHECKS: tuple[Check, ...] = (
     *manifest.CHECKS,
     *fabric.CHECKS,
     *benchmarks.CHECKS,
+    *drives.CHECKS,
+    *arrays.CHECKS,
+    *mounts.CHECKS,
+    *memory.CHECKS,
+    *processors.CHECKS,
+    *kernel_parameters.CHECKS,
+    *firmware.CHECKS,
+    *clock.CHECKS,
+    *services.CHECKS,
+    *bmc.CHECKS,
 )  # fmt: skip
 
 

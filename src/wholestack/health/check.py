@@ -156,6 +156,9 @@ class Seen:
         boot_id: Of the running kernel; empty if not known.
         uptime_s: Since boot; ``None`` if not known.
         before: The last look, if there was one.
+        asked_at: Between these two moments by the asking machine's clock the host said what time it is; ``None`` where
+            nobody asked it just now (a saved output).
+        answered_at: See ``asked_at``.
     """
 
     def __init__(
@@ -167,6 +170,8 @@ class Seen:
         boot_id: str = "",
         uptime_s: float | None = None,
         before: Before | None = None,
+        asked_at: float | None = None,
+        answered_at: float | None = None,
     ) -> None:
         self.outputs = outputs
         self.expectation = expectation or Expectation()
@@ -177,6 +182,9 @@ class Seen:
         self._facts: dict[tuple[str, int], Any] = {}
         old = before.counters if before is not None and before.boot_id == boot_id and now > before.at else ()
         self._old = {(each.name, each.part): each.value for each in old}
+        self.asked_at = asked_at
+        self.answered_at = answered_at
+        self._facts: dict[str, Any] = {}
 
     def of(self, probe: Probe[F]) -> F:
         """Facts of a probe.

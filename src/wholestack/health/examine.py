@@ -39,6 +39,7 @@ def examine(
     expectation: Expectation | None = None,
     before: Before | None = None,
     now: float,
+    round_trip_s: float | None = None,
 ) -> Examination:
     """Put every check to one host.
 
@@ -47,7 +48,9 @@ def examine(
         checks: Those to put.
         expectation: Of the host's kind; also overrides limits.
         before: The last look at this host.
-        now: Seconds since the epoch, where the host does not say.
+        now: Seconds since the epoch, where the host does not say; by the clock of the machine that asked.
+        round_trip_s: How long before ``now`` the host was asked at most, so that its clock can be compared with ours;
+            ``None`` if these outputs were not taken just now.
     """
     moment = Seen(outputs, now=now).maybe(MOMENT)
     seen = Seen(
@@ -57,6 +60,8 @@ def examine(
         boot_id=moment.boot_id if moment else "",
         uptime_s=moment.uptime_s if moment else None,
         before=before,
+        asked_at=now - round_trip_s if round_trip_s is not None else None,
+        answered_at=now if round_trip_s is not None else None,
     )
     gathered = _Gathered(seen)
     gathered.date(MOMENT)
@@ -142,7 +147,10 @@ class _Gathered:
             self.skipped.append(Skipped(check=check.name, reason=absent.reason, detail=absent.detail))
 
     def _note_silent(self, check: Check, error: UnreadableError) -> None:
-        """Which of the check's probes it was: the first one that raises this very error when it is asked again."""
+        """Which of the check's probes it was: the first one that raises this very error when it is asked again.
+
+        If none does, the check itself met something that it could not understand, in what its first probe gave.
+        """
         for probe in check.probes:
             try:
                 self.seen.of(probe)
@@ -154,6 +162,7 @@ class _Gathered:
                 continue
         probe = check.probes[0]
         self._silent.setdefault(probe.name, (probe, error, []))[2].append(check.name)
+        self._silent.setdefault(check.probes[0].name, (check.probes[0], error, []))[2].append(check.name)
 
 
 def deviations(traits: Sequence[Trait], expected: Mapping[str, Scalar]) -> Iterator[Symptom]:

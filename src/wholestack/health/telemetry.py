@@ -17,6 +17,7 @@ HUNG = Cause(
     owner="cluster team",
     remedy="look for its process in state D (ps -o stat,wchan -C TOOL); if it stays, drain and reboot the host",
     status="unknown",
+    explains=("processes.blocked",),
 )
 NEEDS_ROOT = Cause(
     code="telemetry.needs_root",
@@ -71,6 +72,8 @@ class Moment:
 
 def _read_moment(text: str) -> Moment:
     fields = dict(re.findall(r"^(\w+)=(.*)$", text, re.MULTILINE))
+    if not re.fullmatch(r"[0-9]{1,12}(?:\.[0-9]{1,9})?", fields["now"].strip()):
+        raise UnreadableError("now is no number of seconds")
     return Moment(
         now=float(fields["now"]),
         boot_id=fields["boot_id"].strip(),

@@ -1,6 +1,7 @@
 """``df``: size and use of file systems, in blocks of 1 KiB (``-k``, ``-P``, default) or inodes (``-i``).
 
-Pseudo file systems print ``-`` for what they do not have; a long device name is followed by a line break in old ``df``.
+Pseudo file systems print ``-`` for what they do not have; old ``df`` breaks the line after a long device name. Names of
+devices and mount points may hold blanks. ``df -T`` puts the type behind the device.
 """
 
 import re
@@ -31,20 +32,38 @@ def read_df(text: str) -> list[FileSystem]:
     """All file systems.
 
     Raises:
-        UnreadableError: no line could be read.
+        UnreadableError: a line could not be read, or there is none.
     """
-    joined = re.sub(r"\n\s+(?=\d)", " ", text)
-    found = [entry for line in joined.splitlines()[1:] if (entry := _entry(line)) is not None]
-    if not found:
-        raise UnreadableError("df lists no file system")
+    heading, *lines = [line for line in text.splitlines() if line.strip()]
+    typed = "Type" in heading.split()
+    found: list[FileSystem] = []
+    broken = ""
+    for line in lines:
+        whole = f"{broken} {line.strip()}" if broken else line.strip()
+        entry = _entry(whole, typed=typed)
+        broken = "" if entry else whole
+        if broken and len(broken.split()) > 1:
+            raise UnreadableError(f"{broken[:60]!r} is no line of df")
+        if entry:
+            found.append(entry)
+    if broken or not found:
+        raise UnreadableError("df lists no file system, or is cut")
     return found
 
 
-def _entry(line: str) -> FileSystem | None:
-    words = re.fullmatch(r"(\S+(?: \S+)*?)\s+(?:\S+\s+)?(\d+|-)\s+(\d+|-)\s+(-?\d+|-)\s+(\d+%|-)\s+(/.*)", line.strip())
-    if words is None:
+_COUNTS = re.compile(r"(?<=[ \t])(\d{1,20}|-)[ \t]+(\d{1,20}|-)[ \t]+(-?\d{1,20}|-)[ \t]+(\d{1,4}%|-)[ \t]+(?=/)")
+
+
+def _entry(line: str, *, typed: bool) -> FileSystem | None:
+    """Four counts stand between device and mount point."""
+    counts = _COUNTS.search(line)
+    if counts is None:
         return None
-    share = words[5].rstrip("%")
+    share = counts[4].rstrip("%")
+    device = line[: counts.start()].strip()
     return FileSystem(
-        device=words[1], mount=words[6], used_share=int(share) / 100 if share != "-" else None, line=line.strip()
+        device=device.rpartition(" ")[0].strip() if typed else device,
+        mount=line[counts.end() :].strip(),
+        used_share=int(share) / 100 if share != "-" else None,
+        line=line,
     )

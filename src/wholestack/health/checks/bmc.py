@@ -1,0 +1,243 @@
+"""The baseboard management controller: its event log, its sensors, its clock.
+
+An event counts within a window before now; a state that was taken back (``Deasserted``) later is over. What lasts, the
+sensors tell.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from wholestack.health.check import Cause, Check, Limit, Measure, Seen, Symptom
+from wholestack.health.checks.bmc_states import (
+    BATTERY,
+    BMC_TIME,
+    CLOCK,
+    DRIVE_FAULT,
+    FAN,
+    HOT,
+    LASTING,
+    LIMIT,
+    POWER_FAILED,
+    POWER_LOST,
+    REDUNDANCY,
+    RULES,
+    SEL,
+    SENSORS,
+    SILENT,
+    VOLTAGE,
+    Rule,
+    meaning,
+    part_of,
+)
+from wholestack.health.formats.ipmi import Event, Sensor
+from wholestack.health.parts import Part, PartKind
+
+BMC = Part(kind="bmc")
+DAY_S = 86_400.0
+
+WINDOW = Limit(name="bmc.event_hours", default=24, about="age in hours to which an event of the log counts")
+SKEW = Limit(name="bmc.clock_skew_s", default=300, about="difference of the BMC's clock, time zones aside, a warning")
+FAMILY = Limit(
+    name="bmc.silent_family", default=4, about="sensors of one name but for its number that make one silent odd"
+)
+
+HOT_INLET = replace(HOT, code="bmc.inlet_outlier", says="air at the inlet is warmer than at other hosts", status="warn")
+SLOW_FAN = replace(FAN, code="fan.outlier", says="fan turns slower than those of other hosts", status="warn")
+
+
+def judge_sel(seen: Seen) -> Iterator[Symptom]:
+    """Bad events of the window that were not taken back."""
+    events = seen.of(SEL)
+    dates = dated(events, seen.now)
+    begin = seen.now - seen.limit(WINDOW) * 3600
+    over = _taken_back(events)
+    found = [
+        _symptom(event, rule, seen)
+        for event, at, ended in zip(events, dates, over, strict=True)
+        if not ended
+        and (at is None or at >= begin)
+        and (rule := meaning(event.sensor, event.what, asserted=event.asserted))
+    ]
+    yield from merged(found)
+    ahead = max((event.at for event in events if event.at is not None), default=0.0) - seen.now
+    if seen.boot_id and ahead > DAY_S:
+        evidence = f"newest entry is {ahead / DAY_S:.0f} days ahead of the host's clock"
+        yield Symptom(cause=CLOCK, part=BMC, evidence=(evidence, events[-1].line))
+
+
+def dated(events: Sequence[Event], now: float) -> list[float | None]:
+    """When each happened, by the host's clock as far as it can be told.
+
+    A log whose newest entry lies ahead of now was kept by a clock that is ahead: all are moved back by as much. An
+    entry of a BMC without a clock happened before the next dated one; after the last dated one it may be of today.
+    """
+    newest = max((event.at for event in events if event.at is not None), default=now)
+    shift = max(newest - now, 0.0)
+    found: list[float | None] = []
+    following: float | None = None
+    for event in reversed(events):
+        following = event.at - shift if event.at is not None else following
+        found.append(following)
+    return found[::-1]
+
+
+def _state(event: Event) -> tuple[str, str, bool]:
+    return event.sensor, event.what, event.asserted
+
+
+def _meanings(events: Iterable[Event]) -> dict[tuple[str, str, bool], Rule | None]:
+    """Each state is looked up once, however often the log repeats it."""
+    states = dict.fromkeys(_state(event) for event in events)
+    return {state: meaning(state[0], state[1], asserted=state[2]) for state in states}
+
+
+def _taken_back(events: Sequence[Event]) -> list[bool]:
+    """For each entry whether the last one of that sensor and state says the opposite, of states that have an end."""
+    last = {(event.sensor, event.what): event.asserted for event in events}
+    opposite = [last[event.sensor, event.what] != event.asserted for event in events]
+    meanings = _meanings(event for event, other in zip(events, opposite, strict=True) if other)
+    lasting = {state for state, rule in meanings.items() if rule is not None and rule.cause.code in LASTING}
+    return [other and _state(event) in lasting for event, other in zip(events, opposite, strict=True)]
+
+
+def _symptom(event: Event, rule: Rule, seen: Seen) -> Symptom:
+    part = part_of(rule.kind, event.sensor, event.what, seen)
+    return Symptom(cause=rule.cause, part=part, evidence=(event.line,), status=rule.status)
+
+
+def merged(symptoms: Iterable[Symptom]) -> Iterator[Symptom]:
+    """One a cause and part: first and last line, and how many there were; the worst status."""
+
+    def key(symptom: Symptom) -> tuple[str, str]:
+        return symptom.cause.code, symptom.part.identity
+
+    for _, group in groupby(sorted(symptoms, key=key), key=key):
+        alike = list(group)
+        lines = [line for each in alike for line in each.evidence]
+        shown = lines if len(lines) <= 3 else [lines[0], f"({len(lines) - 2} more)", lines[-1]]
+        worst = None if any(each.status is None for each in alike) else alike[0].status
+        yield replace(alike[0], evidence=tuple(shown), status=worst)
+
+
+def judge_sensors(seen: Seen) -> Iterator[Symptom]:
+    """Sensors beyond a limit, in a bad state, or silent among others that speak."""
+    sensors = seen.of(SENSORS)
+    for sensor in sensors:
+        yield from _by_limit(sensor, seen)
+        yield from _by_state(sensor, seen)
+    yield from _silent(sensors, seen)
+
+
+def _by_limit(sensor: Sensor, seen: Seen) -> Iterator[Symptom]:
+    """``nc`` is a warning, ``cr`` and ``nr`` are faults."""
+    grade = sensor.status[-2:]
+    if grade not in ("nc", "cr", "nr"):
+        return
+    unit, name = sensor.unit.lower(), sensor.name.lower()
+    cause, kind = _measured(unit, name)
+    part = part_of(kind, sensor.name, "", seen)
+    yield Symptom(cause=cause, part=part, evidence=(sensor.line,), status="warn" if grade == "nc" else "fail")
+
+
+def _measured(unit: str, name: str) -> tuple[Cause, PartKind]:
+    if unit == "rpm" or re.match(r"(?:sys_?)?fan", name):
+        return FAN, "fan"
+    if unit.startswith("degrees") or "temp" in name:
+        return HOT, "sensor"
+    if unit in ("volts", "amps", "watts"):
+        return VOLTAGE, "sensor"
+    return LIMIT, "sensor"
+
+
+def _by_state(sensor: Sensor, seen: Seen) -> Iterator[Symptom]:
+    for state in filter(None, (state.strip() for state in sensor.states.split(","))):
+        rule = meaning(sensor.name, state)
+        if rule is not None:
+            part = part_of(rule.kind, sensor.name, state, seen)
+            yield Symptom(cause=rule.cause, part=part, evidence=(sensor.line,), status=rule.status)
+
+
+def _silent(sensors: Sequence[Sensor], seen: Seen) -> Iterator[Symptom]:
+    """One that does not answer among at least three that do; empty slots come in larger numbers."""
+    families: dict[str, list[Sensor]] = {}
+    for sensor in sensors:
+        if re.search(r"\d", sensor.name):
+            families.setdefault(re.sub(r"\d+", "#", sensor.name), []).append(sensor)
+    for family in families.values():
+        quiet = [sensor for sensor in family if sensor.status == "ns"]
+        if len(quiet) == 1 and len(family) >= seen.limit(FAMILY):
+            _, kind = _measured(next((each.unit.lower() for each in family if each.unit), ""), quiet[0].name.lower())
+            yield Symptom(cause=SILENT, part=part_of(kind, quiet[0].name, "", seen), evidence=(quiet[0].line,))
+
+
+def _measures(seen: Seen) -> Iterator[Measure]:
+    for sensor in seen.of(SENSORS):
+        if sensor.value is None or sensor.status == "ns":
+            continue
+        if sensor.unit.startswith("degrees C") and re.search(r"inlet|ambient", sensor.name, re.IGNORECASE):
+            part = part_of("sensor", sensor.name, "", seen)
+            yield Measure(name="bmc.inlet_c", value=sensor.value, outlies=HOT_INLET, part=part, bad="high", least=5)
+        elif sensor.unit == "RPM":
+            part = part_of("fan", sensor.name, "", seen)
+            yield Measure(name="fan.speed_rpm", value=sensor.value, outlies=SLOW_FAN, part=part, bad="low", least=2000)
+
+
+def judge_clock(seen: Seen) -> Iterator[Symptom]:
+    """The BMC's clock against the host's; a BMC may live in another time zone."""
+    found = seen.of(BMC_TIME)
+    if found is None:
+        yield Symptom(cause=CLOCK, part=BMC, evidence=("the BMC's clock was never set",))
+    elif seen.boot_id:
+        difference = found - seen.now
+        zone = round(difference / 900) * 900 if abs(difference) <= 14 * 3600 + 900 else 0
+        if abs(difference - zone) >= seen.limit(SKEW):
+            yield Symptom(
+                cause=CLOCK, part=BMC, evidence=(f"the BMC's clock differs from the host's by {difference:.0f} s",)
+            )
+
+
+CHECKS = (
+    Check(
+        name="bmc.sel",
+        about="recent events in the BMC's log: power, memory, fans, heat, PCI Express, drives, watchdog",
+        probes=(SEL, SENSORS),
+        parts=("psu", "dimm", "fan", "cpu", "pci", "drive", "sensor", "bmc", "host"),
+        causes=(*{rule.cause.code: rule.cause for rule in RULES}.values(), CLOCK),
+        limits=(WINDOW,),
+        judge=judge_sel,
+    ),
+    Check(
+        name="bmc.sensors",
+        about="sensors of the BMC beyond a limit, in a bad state or silent",
+        probes=(SENSORS,),
+        parts=("psu", "fan", "sensor", "drive", "cpu"),
+        causes=(
+            POWER_LOST,
+            POWER_FAILED,
+            FAN,
+            HOT,
+            VOLTAGE,
+            LIMIT,
+            SILENT,
+            DRIVE_FAULT,
+            BATTERY,
+            REDUNDANCY,
+            HOT_INLET,
+            SLOW_FAN,
+        ),
+        limits=(FAMILY,),
+        judge=judge_sensors,
+        measures=_measures,
+    ),
+    Check(
+        name="bmc.clock",
+        about="the BMC's clock against the host's",
+        probes=(BMC_TIME,),
+        parts=("bmc",),
+        causes=(CLOCK,),
+        limits=(SKEW,),
+        judge=judge_clock,
+    ),
+)

@@ -1,0 +1,89 @@
+"""Time: followed source, offset, jumps."""
+
+import pytest
+
+from tests.health.looking import judged_file, look, recorded, said
+from tests.health.shared_data import shared
+from wholestack.health.checks.clock import CHECKS
+from wholestack.health.formats.time_sync import duration_s
+from wholestack.health.probe import UnreadableError
+from wholestack.remote.batch import Output
+
+SYNC = CHECKS[0]
+UNSYNCHRONISED = [("warn", "time.unsynchronised", "clock")]
+
+
+def chrony(**changed):
+    text = recorded("time_sync", "chrony.txt")
+    for old, new in changed.items():
+        text = text.replace(*new) if isinstance(new, tuple) else text.replace(old, new)
+    return text
+
+
+@pytest.mark.parametrize("name", ["chrony.txt", "ntpq.txt"])
+def test_a_clock_that_follows_a_source_passes(name):
+    assert look([SYNC], time_sync=recorded("time_sync", name)).passed == ("time.sync",)
+
+
+@pytest.mark.parametrize("name", ["chrony_none.txt", "timesync_none.txt"])
+def test_a_clock_that_follows_none_is_a_warning(name):
+    assert said(look([SYNC], time_sync=recorded("time_sync", name))) == UNSYNCHRONISED
+
+
+def test_no_selected_peer_or_only_the_local_clock_is_not_synchronised():
+    text = recorded("time_sync", "ntpq.txt")
+    assert said(look([SYNC], time_sync=text.replace("*198", " 198"))) == UNSYNCHRONISED
+    assert said(look([SYNC], time_sync=text.replace("203.0.113.1 ", ".LOCL.      "))) == UNSYNCHRONISED
+    assert said(look([SYNC], time_sync="No association ID's returned\n")) == UNSYNCHRONISED
+    assert said(look([SYNC], time_sync=chrony(a=("C6336407 (198.51.100.7)", "7F7F0101 ()")))) == UNSYNCHRONISED
+
+
+@pytest.mark.parametrize(("seconds", "status"), [("0.049", None), ("0.051", "warn"), ("7.5", "fail")])
+def test_the_offset_has_two_limits(seconds, status):
+    found = said(look([SYNC], time_sync=chrony(a=("0.000006523", seconds))))
+    assert found == ([(status, "time.offset", "clock")] if status else [])
+
+
+def test_ntpq_counts_in_milliseconds_and_systemd_in_what_it_says():
+    found = look([SYNC], time_sync=recorded("time_sync", "ntpq.txt"))
+    assert found.measures[0].value == pytest.approx(0.002805)
+    assert duration_s("-5.224ms") == pytest.approx(0.005224)
+    assert duration_s("+1min 2.5s") == 62.5
+    assert duration_s("12us") == pytest.approx(12e-6)
+    with pytest.raises(UnreadableError):
+        duration_s("5 parsecs")
+
+
+def test_a_source_not_heard_for_long_is_a_warning():
+    assert said(look([SYNC], time_sync=chrony(a=("Nov 29 23:49", "Nov 29 11:49")))) == [("warn", "time.stale", "clock")]
+
+
+def test_a_dead_service_is_a_fault_and_three_missing_tools_are_none():
+    dead = "506 Cannot talk to daemon\nsh: 1: ntpq: not found\nno time service answers\n"
+    assert said(look([SYNC], time_sync=dead)) == UNSYNCHRONISED
+    missing = (
+        "sh: 1: chronyc: not found\nsh: 1: timedatectl: not found\nsh: 1: ntpq: not found\nno time service answers\n"
+    )
+    assert look([SYNC], time_sync=missing).skipped[0].reason == "not_installed"
+
+
+def test_what_failed_before_the_tool_that_answered_does_no_harm():
+    text = "506 Cannot talk to daemon\n" + shared("jc", "generic_timedatectl-timesync-status.out").read_text()
+    found = look([SYNC], time_sync=text)
+    assert found.passed == ("time.sync",)
+    assert found.measures[0].value == pytest.approx(0.005224)
+
+
+@pytest.mark.parametrize("line", ["Leap status     : Normal", "System time     : 0.000006523 seconds slow of NTP time"])
+def test_a_missing_line_that_decides_is_unknown(line):
+    assert said(look([SYNC], time_sync=chrony(a=(line, ""))))[0][0] == "unknown"
+
+
+def test_the_shared_outputs_are_judged_as_their_readme_says():
+    assert said(judged_file(SYNC, shared("jc", "centos-7.7_ntpq-p.out").read_text())) == UNSYNCHRONISED
+    good = judged_file(SYNC, shared("jc", "generic_timedatectl-timesync-status.out").read_text())
+    assert good.passed == ("time.sync",)
+
+
+def test_an_empty_output_is_unknown():
+    assert said(look([SYNC], time_sync=Output(name="time_sync", exit_status=1)))[0][0] == "unknown"
