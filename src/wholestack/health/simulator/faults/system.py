@@ -1,0 +1,5 @@
+"""to come"""
+
+from wholestack.health.simulator.faults.fault import Fault
+
+FAULTS: tuple[Fault, ...] = ()

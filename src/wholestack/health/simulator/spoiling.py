@@ -1,0 +1,85 @@
+"""What becomes of the output of a tool that hangs, is cut short, is garbled or speaks another language."""
+
+import re
+from dataclasses import dataclass
+from random import Random
+
+from wholestack.health.simulator.machine import ToolEffect
+from wholestack.remote.batch import Ending
+
+_GERMAN = (
+    ("Mounted on", "Eingehängt auf"),
+    ("Filesystem", "Dateisystem"),
+    ("1024-blocks", "1K-Blöcke"),
+    ("Used", "Benutzt"),
+    ("Available", "Verfügbar"),
+    ("Capacity", "Kapazität"),
+    ("IUsed", "IBenutzt"),
+    ("Architecture", "Architektur"),
+    ("On-line CPU(s) list", "Liste der Online-CPU(s)"),
+    ("Vendor ID", "Anbieterkennung"),
+    ("Model name", "Modellname"),
+    ("Socket(s)", "Sockel"),
+    ("Core(s) per socket", "Kern(e) pro Sockel"),
+    ("Thread(s) per core", "Thread(s) pro Kern"),
+    ("CPU(s):", "CPU(s):"),
+    ("NUMA node(s)", "NUMA-Knoten"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spoilt:
+    """What arrives."""
+
+    body: bytes
+    exit_status: int | None
+    ending: Ending
+    seconds: float
+
+
+def spoil(
+    effect: ToolEffect, body: bytes, *, exit_status: int | None, seconds: float, limit_s: float, draw: float
+) -> Spoilt:
+    """Apply an effect to an output.
+
+    Args:
+        effect: What happens, and how much of it.
+        body: What the tool would print.
+        exit_status: How it would end.
+        seconds: How long it would take.
+        limit_s: When it would be killed.
+        draw: A number from 0 to 1 that decides where it hits.
+    """
+    if effect.kind in {"hung", "timed_out"}:
+        ending: Ending = "hung" if effect.kind == "hung" else "timed_out"
+        return Spoilt(body=b"", exit_status=None, ending=ending, seconds=limit_s)
+    if effect.kind == "truncated":
+        return Spoilt(body=body[: int(len(body) * effect.amount)], exit_status=exit_status, ending="ended",
+                      seconds=seconds)  # fmt: skip
+    if effect.kind == "crashed":
+        return Spoilt(body=body[: int(len(body) * effect.amount)], exit_status=139, ending="ended", seconds=seconds)
+    if effect.kind == "empty":
+        return Spoilt(body=b"", exit_status=0, ending="ended", seconds=seconds)
+    changed = _garble(body, effect.amount, draw) if effect.kind == "garbled" else _translate(body)
+    return Spoilt(body=changed, exit_status=exit_status, ending="ended", seconds=seconds)
+
+
+def _garble(body: bytes, amount: float, draw: float) -> bytes:
+    """Bytes lost, doubled and replaced, as on a bad serial line: at least one in each 60."""
+    rng = Random(draw)
+    out = bytearray()
+    rate = 1 / 60 + amount / 20
+    for byte in body:
+        if rng.random() < rate:
+            out += rng.choice((b"", b"\x00", b"\xff\xfe", bytes([byte, byte]), b"\x1b[31m"))
+        else:
+            out.append(byte)
+    return bytes(out)
+
+
+def _translate(body: bytes) -> bytes:
+    """German words and the decimal comma."""
+    text = body.decode()
+    for english, german in _GERMAN:
+        text = text.replace(english, german)
+    return re.sub(r"(\d)\.(\d)", r"\1,\2", text).encode()
