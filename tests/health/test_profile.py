@@ -111,7 +111,7 @@ def test_a_host_of_no_stated_kind_is_of_the_only_one():
     assert one.of("default").traits == {"gpu.count": 8}
     assert two.of("default") == Expectation()
     assert two.for_kinds(["login", "other"])["other"] == Expectation()
-    with pytest.raises(InputError, match="h100, login.*spare"):
+    with pytest.raises(InputError, match=r"h100, login.*spare"):
         two.for_kinds(["spare"])
 
 

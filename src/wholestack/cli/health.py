@@ -1,5 +1,6 @@
 """``wholestack health``: which machines may train, which part is broken, who owns it."""
 
+import asyncio
 import sys
 import time
 from pathlib import Path

@@ -19,7 +19,7 @@ from wholestack.health.records import PLAN, SweepPlan
 from wholestack.health.verdicts import Sweep
 from wholestack.remote.batch import Remote
 from wholestack.remote.host import Host
-from wholestack.remote.inventory import read_inventory
+from wholestack.remote.inventory import find_hosts
 from wholestack.runs import RunDirectory
 
 
@@ -71,7 +71,7 @@ def run(asked: Asked, way: Way, *, out: Path | None, resume: Path | None, json: 
 
 
 def _plan(asked: Asked) -> SweepPlan:
-    hosts = [_override(host, asked) for host in read_inventory(asked.hosts)]
+    hosts = [_override(host, asked) for host in find_hosts(asked.hosts)]
     text = asked.profile.read_text() if asked.profile else ""
     profile = read_profile(text, where=str(asked.profile)) if asked.profile else Profile()
     if asked.since is not None:

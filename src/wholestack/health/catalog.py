@@ -7,12 +7,17 @@ from typing import Any
 from wholestack.errors import InputError
 from wholestack.health.check import Cause, Check
 from wholestack.health.checks import (
+    arrays,
     benchmarks,
+    bmc,
+    clock,
     containers,
+    drives,
     ethernet,
     fabric,
     fabric_manager,
     file_systems,
+    firmware,
     gpu_bus,
     gpu_clocks,
     gpu_inventory,
@@ -23,25 +28,17 @@ from wholestack.health.checks import (
     infiniband,
     infiniband_errors,
     kernel,
+    kernel_parameters,
     manifest,
+    memory,
+    mounts,
     nvlink,
     optics,
     pci,
     peer_memory,
-    xid,
-from wholestack.health.check import Check
-from wholestack.health.checks import (
-    arrays,
-    bmc,
-    clock,
-    drives,
-    file_systems,
-    firmware,
-    kernel_parameters,
-    memory,
-    mounts,
     processors,
     services,
+    xid,
 )
 from wholestack.health.probe import Probe
 from wholestack.health.telemetry import CAUSES, MOMENT

@@ -184,7 +184,6 @@ class Seen:
         self._old = {(each.name, each.part): each.value for each in old}
         self.asked_at = asked_at
         self.answered_at = answered_at
-        self._facts: dict[str, Any] = {}
 
     def of(self, probe: Probe[F]) -> F:
         """Facts of a probe.

@@ -162,7 +162,6 @@ class _Gathered:
                 continue
         probe = check.probes[0]
         self._silent.setdefault(probe.name, (probe, error, []))[2].append(check.name)
-        self._silent.setdefault(check.probes[0].name, (check.probes[0], error, []))[2].append(check.name)
 
 
 def deviations(traits: Sequence[Trait], expected: Mapping[str, Scalar]) -> Iterator[Symptom]:

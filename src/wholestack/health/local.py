@@ -29,6 +29,6 @@ async def check_this_machine(checks: Sequence[Check], remote: Remote, *, expecta
     deadline_s = max(probe.command.limit_s for probe in probes) + MARGIN_S
     reply = await remote.run(Host(name="localhost"), commands_for(probes, expectation), deadline_s=deadline_s)
     moment = reply.outputs.get(MOMENT.name)
-    found = examine(reply.outputs, checks, expectation=expectation, now=time.time())
+    found = examine(reply.outputs, checks, expectation=expectation, now=time.time(), round_trip_s=reply.seconds)
     name = MOMENT.read(moment).hostname if moment is not None and moment.ending == "ended" else "localhost"
     return judgement(name, found, checks=checks)

@@ -132,7 +132,7 @@ def judge_reply(
     """What is kept of a reply, whole, partial or none."""
     if reply.trouble is not None and all(each.ending == "not_run" for each in reply.outputs.values()):
         return silent_result(reply, now=now)
-    found = examine(reply.outputs, checks, expectation=expectation, before=before, now=now)
+    found = examine(reply.outputs, checks, expectation=expectation, before=before, now=now, round_trip_s=reply.seconds)
     return result_of(reply, found, now=now)
 
 
