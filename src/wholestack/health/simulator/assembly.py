@@ -121,8 +121,6 @@ def build_gpus(model: GpuModel, addresses: tuple[str, ...], rng: Random) -> list
             links=[NvLink() for _ in range(model.nvlinks if len(addresses) == 8 else 0)],
             power_limit_w=model.power_w,
             slot_c=rng.uniform(0, 3) + (index % 4) * 1.2,
-            fabric_state="Completed" if model.nvlinks and len(addresses) == 8 else "N/A",
-            fabric_status="Success" if model.nvlinks and len(addresses) == 8 else "N/A",
             volatile=dict.fromkeys(("sram_c", "sram_parity", "sram_secded", "dram_c", "dram_u"), 0),
             aggregate=dict.fromkeys(("sram_c", "sram_parity", "sram_secded", "dram_c", "dram_u"), 0),
         )

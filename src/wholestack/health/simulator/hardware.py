@@ -122,8 +122,8 @@ class Gpu:
     inforom_corrupt: bool = False
     recovery_action: str = "None"
     fan_percent: int | None = None
-    fabric_state: str = "Completed"
-    fabric_status: str = "Success"
+    fabric_state: str = "N/A"
+    fabric_status: str = "N/A"
     thin: dict[str, str] = field(default_factory=dict)
     """Values that the driver no longer gives, by tag: the text printed instead."""
     processes: list[GpuProcess] = field(default_factory=list)

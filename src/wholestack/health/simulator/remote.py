@@ -101,7 +101,6 @@ class FleetRemote:
                 exit_status=status,
                 seconds=seconds,
                 limit_s=command.limit_s,
-                draw=machine.rng.random(),
             )
             body, status, ending, seconds = spoilt.body, spoilt.exit_status, spoilt.ending, spoilt.seconds
         elif seconds > command.limit_s:

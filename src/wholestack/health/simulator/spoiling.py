@@ -37,18 +37,15 @@ class Spoilt:
     seconds: float
 
 
-def spoil(
-    effect: ToolEffect, body: bytes, *, exit_status: int | None, seconds: float, limit_s: float, draw: float
-) -> Spoilt:
+def spoil(effect: ToolEffect, body: bytes, *, exit_status: int | None, seconds: float, limit_s: float) -> Spoilt:
     """Apply an effect to an output.
 
     Args:
-        effect: What happens, and how much of it.
+        effect: What happens, and how much of it (which also decides where).
         body: What the tool would print.
         exit_status: How it would end.
         seconds: How long it would take.
         limit_s: When it would be killed.
-        draw: A number from 0 to 1 that decides where it hits.
     """
     if effect.kind in {"hung", "timed_out"}:
         ending: Ending = "hung" if effect.kind == "hung" else "timed_out"
@@ -60,13 +57,13 @@ def spoil(
         return Spoilt(body=body[: int(len(body) * effect.amount)], exit_status=139, ending="ended", seconds=seconds)
     if effect.kind == "empty":
         return Spoilt(body=b"", exit_status=0, ending="ended", seconds=seconds)
-    changed = _garble(body, effect.amount, draw) if effect.kind == "garbled" else _translate(body)
+    changed = _garble(body, effect.amount) if effect.kind == "garbled" else _translate(body)
     return Spoilt(body=changed, exit_status=exit_status, ending="ended", seconds=seconds)
 
 
-def _garble(body: bytes, amount: float, draw: float) -> bytes:
+def _garble(body: bytes, amount: float) -> bytes:
     """Bytes lost, doubled and replaced, as on a bad serial line: at least one in each 60."""
-    rng = Random(draw)
+    rng = Random(amount)
     out = bytearray()
     rate = 1 / 60 + amount / 20
     for byte in body:

@@ -38,7 +38,9 @@ WORDS: Mapping[str, tuple[str, ...]] = {
                 "container", "runtime", "peermem", "library", "nvidia", "gpu"),
     "clock": ("clock", "time", "ntp", "chrony", "synchronised", "synchronized"),
     "process": ("process", "processes", "zombie", "gpu"),
-    "host": (),
+    "host": ("host", "kernel", "parameter", "sysctl", "numa", "huge", "transparent", "overcommit", "zone", "iommu",
+             "command", "cmdline", "bios", "firmware", "tainted", "oops", "bug", "swap", "pcie", "aer", "version",
+             "unreachable", "ssh", "login"),
     "tool": (),
 }  # fmt: skip
 """Words that a Finding about such a part would use, for :func:`compare`. Empty: any."""
@@ -128,8 +130,9 @@ def compare(truths: Sequence[Truth], findings: Mapping[str, Iterable[Found]]) ->
     for host, found in findings.items():
         open_findings = [each for each in found if each.status != "ok"]
         injected = by_host.pop(host, [])
-        matches += _match(injected, open_findings)
-        left = [each for each in open_findings if not any(each is match.finding for match in matches)]
+        matched = _match(injected, open_findings)
+        matches += matched
+        left = [each for each in open_findings if not any(each is match.finding for match in matched)]
         blind = any(truth.tool for truth in injected)
         unknown += sum(each.status == "unknown" for each in left if not blind)
         if injected:

@@ -38,7 +38,9 @@ def _all_inactive(machine: Machine, draw: Draw) -> tuple[str, ...]:
     gpu = draw.one(machine.seen_gpus())
     for link in gpu.links:
         link.active = False
-    gpu.fabric_state, gpu.fabric_status = "In Progress", "N/A"
+    if machine.fabric:
+        gpu.fabric_state = "In Progress"
+        gpu.fabric_status = "N/A"
     return gpu_names(gpu)
 
 
@@ -198,5 +200,5 @@ FAULTS: tuple[Fault, ...] = (
     fault("fabric_manager_log_nonfatal", "nvswitch", "leptonai/gpud, recorded fabricmanager.log", _manager_log_nonfatal,
           "vendor", applies=_switched),
     fault("gpu_fabric_not_registered", "gpu", "nvidia-smi(1), fabric state and status", _fabric_failed, "cluster team",
-          "vendor", applies=_linked),
+          "vendor", applies=_managed),
 )  # fmt: skip

@@ -26,6 +26,13 @@ def _hang(*tools: str) -> Callable[[Machine, Draw], tuple[str, ...]]:
     return inject
 
 
+def _german(machine: Machine, draw: Draw) -> tuple[str, ...]:
+    """A tool whose deciding values have a comma or another name in German."""
+    tool = "time_sync" if machine.time.daemon == "chrony" else "lscpu"
+    machine.effects[tool] = ToolEffect(kind="locale")
+    return ()
+
+
 def _trouble(trouble: str) -> Callable[[Machine, Draw], tuple[str, ...]]:
     def inject(machine: Machine, draw: Draw) -> tuple[str, ...]:
         machine.trouble = trouble
@@ -62,7 +69,7 @@ FAULTS: tuple[Fault, ...] = (
     fault("tool_empty", "tool", "treydock/infiniband_exporter, empty perfquery output; gpud#141",
           _effect("empty", "nvidia_smi", "smart", "df"), "cluster team", applies=has_gpus, tool=True),
     fault("tool_locale", "tool", "locale(7): decimal comma and translated words where a wrapper sets LC_ALL",
-          _effect("locale", "time_sync", "lscpu", "df"), "cluster team", tool=True),
+          _german, "cluster team", tool=True),
     fault("tool_crashed", "tool", "IBM/autopilot#68 (a tool that dies half way)", _effect("crashed", "nvidia_smi",
           "smart"), "cluster team", applies=has_gpus, tool=True),
     fault("tool_needs_root", "tool", "dmidecode(8), smartctl(8): permission denied", _no_root, "cluster team",

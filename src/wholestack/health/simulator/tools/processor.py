@@ -1,6 +1,7 @@
 """Processors: ``lscpu``, throttle counters, governor, NUMA nodes.
 
-Source: kernel documentation, ABI/testing/sysfs-devices-system-cpu. ``thermal_throttle`` exists on Intel only; without a frequency driver there is no ``cpufreq`` folder at all.
+Source: kernel documentation, ABI/testing/sysfs-devices-system-cpu.
+``thermal_throttle`` exists on Intel only; without a frequency driver there is no ``cpufreq`` folder at all.
 """
 
 from wholestack.health.simulator.machine import Machine

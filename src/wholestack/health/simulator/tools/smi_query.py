@@ -55,7 +55,7 @@ def query(machine: Machine) -> Answer:
     return Answer(
         stdout=head + "".join(_gpu(machine, gpu, layout) for gpu in gpus) + "</nvidia_smi_log>\n" + tail,
         exit_status=14 if corrupt else 0,
-        seconds=0.15 * len(gpus) + (0.0 if gpus[0].persistence else 2.0 * len(gpus)),
+        seconds=0.15 * len(gpus) + (0.0 if gpus[0].persistence else 0.7 * len(gpus)),
     )
 
 

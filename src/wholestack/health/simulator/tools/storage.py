@@ -115,7 +115,7 @@ def _pool(pool: Pool) -> str:
             "\tusing 'zpool clear' or replace the device with 'zpool replace'.\n"
             "   see: https://openzfs.github.io/openzfs-docs/msg/ZFS-8000-9P\n"
         )
-    text += "  scan: scrub repaired 0B in 03:14:15 with 0 errors on Sun Nov  8 03:38:16 2026\nconfig:\n\n"
+    text += "  scan: scrub repaired 0B in 03:14:15 with 0 errors on Sun Oct 11 03:38:16 2026\nconfig:\n\n"
     width = max(len(name) for name in (*pool.devices, pool.group)) + 4
     text += f"\t{'NAME':<{width}}  STATE     READ WRITE CKSUM\n"
     text += f"\t{pool.name:<{width}}  {state:<8}     0     0     0\n"

@@ -23,6 +23,8 @@ def moment(machine: Machine) -> Answer:
 
 def kernel_log(machine: Machine) -> Answer:
     """The last 1,500,000 bytes of the ring buffer."""
+    if not machine.root:
+        return Answer(stderr="dmesg: read kernel buffer failed: Operation not permitted\n", exit_status=1)
     text = machine.log.render(
         machine.dmesg_style, booted_clock_s=machine.clock - machine.uptime_s, utc_offset_h=machine.utc_offset_h
     )
