@@ -93,7 +93,7 @@ def test_parts_that_differ_by_nature_are_compared_with_their_namesakes():
 
 def test_hosts_of_no_stated_kind_are_told_apart_by_their_hardware():
     def box(name, model, driver):
-        traits = (trait(driver), trait(model, (0,), name="gpu.model")) if model else (trait(driver),)
+        traits = (trait(driver), trait(model, (0,), name="gpu.name")) if model else (trait(driver),)
         return host(name, kind="default", traits=traits)
 
     mixed = [box(f"h{n}", "H100", "550") for n in range(6)] + [box("a", "A100", "535")]

@@ -29,13 +29,17 @@ def examined(**parts):
 
 
 def kept(reply=REPLY, **parts):
-    return result_of(reply, examined(**parts), now=5.0)
+    return result_of(reply, examined(**parts), ["a", "b"], now=5.0)
 
 
 def test_a_symptom_comes_back_with_part_cause_and_evidence():
     seen = CheckSymptom(check="gpu.state", symptom=Symptom(cause=BROKEN, part=GPU, evidence=("Xid 79",), status="warn"))
     result = from_json(HostResult, to_json(kept(symptoms=(seen,))))
     assert symptoms_of(result, CAUSES) == [seen]
+
+
+def test_a_check_that_said_nothing_at_all_is_unjudged():
+    assert kept().unjudged == ("b",)
 
 
 def test_a_cause_that_this_version_does_not_know_is_left_out():
@@ -80,7 +84,7 @@ def test_a_connection_that_broke_is_one_symptom_with_what_it_took_along():
 
 @pytest.mark.parametrize("trouble", ["unreachable", "refused", "host_key", "auth", "timed_out"])
 def test_a_host_that_never_answered_is_unknown_and_says_how(trouble):
-    result = silent_result(Reply(host=REPLY.host, trouble=trouble, detail="no route", attempts=3), now=9.0)
+    result = silent_result(Reply(host=REPLY.host, trouble=trouble, detail="no route", attempts=3), ["a"], now=9.0)
     (seen,) = symptoms_of(result, CAUSES)
     assert (seen.status, result.trouble, result.at) == ("unknown", trouble, 9.0)
     assert "no route" in seen.symptom.evidence[0]

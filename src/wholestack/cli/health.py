@@ -264,6 +264,46 @@ def diff(older: Path, newer: Path, /, *, json: Json = False) -> int:
     return EXIT_FINDINGS if found.worse else EXIT_OK
 
 
+@app.command
+def simulate(
+    *,
+    hosts: int = 64,
+    seed: int = 0,
+    faults: Path | None = None,
+    out: Path | None = None,
+    serve: Flag = False,
+    port: int = 2222,
+    json: Json = False,
+) -> int:
+    """Sweep simulated hosts whose faults are known, and count what is found, missed and wrongly called unfit.
+
+    Exit codes: 0 every fault found and no false alarm; 1 otherwise; 2 usage.
+
+    Parameters
+    ----------
+    hosts
+        Number of hosts, of several kinds.
+    seed
+        Same seed, same hosts and faults.
+    faults
+        Which faults, where and when (TOML, [[fault]] entries); default: a drawn mixture on a tenth of the hosts.
+    out
+        Folder for the two sweeps (with --serve: for what a client needs); default: kept nowhere
+        (simulated-hosts with --serve).
+    serve
+        Keep the hosts up behind an SSH server on this machine, for ssh and sweeps by hand, until Ctrl-C.
+    port
+        Of that server.
+    json
+        Print one JSON document.
+    """
+    from wholestack.cli import simulating
+
+    if serve:
+        return simulating.serve(hosts, seed, faults, folder=out or Path("simulated-hosts"), port=port)
+    return simulating.run(hosts, seed, faults, folder=out, json=json)
+
+
 @profile.command
 def learn(sweep: Path, /, *, hosts: Names = (), out: Path | None = None) -> int:
     """Write a profile from hosts that are called good: what they share is what is expected from now on.

@@ -30,7 +30,6 @@ class SweepWatcher:
 
     def __init__(self, total: int, stream: TextIO = sys.stderr) -> None:
         self._console = Console(file=stream)
-        self._live = Live(console=self._console, refresh_per_second=4, transient=True, get_renderable=self._picture)
         self._total = total
         self._causes = {code: cause for code, (cause, _) in causes().items()}
         self._hosts: Counter[Status] = Counter()
@@ -38,6 +37,7 @@ class SweepWatcher:
         self._example: dict[tuple[Status, str], str] = {}
         self._started = time.monotonic()
         self._last_plain = self._started
+        self._live = Live(console=self._console, refresh_per_second=4, transient=True, get_renderable=self._picture)
 
     def __call__(self, result: HostResult) -> None:
         """Take in one host; drawing follows by itself."""

@@ -124,10 +124,7 @@ def _line(word: str, each: Finding, more: str = "") -> str:
 def _looked_again(each: Finding, verdict: HostVerdict | None) -> bool:
     if verdict is None or any(found.cause == LOST.says for found in verdict.findings):
         return False
-    if each.check.startswith("telemetry."):
-        return True
-    skipped = {skip.check for skip in verdict.skipped}
-    return each.check in {*verdict.passed, *skipped} or any(found.check == each.check for found in verdict.findings)
+    return each.check not in verdict.unjudged
 
 
 def _ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:

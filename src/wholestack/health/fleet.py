@@ -37,7 +37,7 @@ FEWEST_HOSTS = 8
 """Hosts without which measures are not compared."""
 NEIGHBOURS = 4
 """Parts alike on one host from which on they are compared with each other."""
-HARDWARE = ("system.product", "gpu.model", "cpu.model")
+HARDWARE = ("host.product", "gpu.name", "cpu.model")
 DEFAULT_KIND = "default"
 
 Side = Literal["high", "low"]

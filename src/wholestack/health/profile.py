@@ -30,6 +30,8 @@ from wholestack.errors import InputError
 from wholestack.health.catalog import CHECKS, nearest
 from wholestack.health.check import Check, Expectation, Scalar
 from wholestack.health.cleaning import is_number
+from wholestack.health.formats.manifest import expectation as manifest_expectation
+from wholestack.health.formats.manifest import looks_like_manifest
 from wholestack.health.names import fold
 from wholestack.health.result import HostResult
 
@@ -141,7 +143,10 @@ def _is_json(text: str) -> bool:
 
 
 def _from_manifest(text: str, where: str) -> Expectation:
-    raise InputError(f"{where}: JSON, but no manifest that is known")
+    if not looks_like_manifest(text):
+        remedy = "give the manifest of a node (tables pci, eth, ib), or a profile in TOML"
+        raise InputError(f"{where}: JSON, but no manifest that is known", remedy=remedy)
+    return manifest_expectation(text)
 
 
 def _expectation(body: Any, where: str, catalogue: Sequence[Check]) -> Expectation:

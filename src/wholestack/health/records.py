@@ -65,6 +65,8 @@ class HostVerdict(Record):
     passed: tuple[str, ...]
     """Checks that saw nothing."""
     skipped: tuple[Skipped, ...]
+    unjudged: tuple[str, ...]
+    """Checks that could not be put."""
 
     @property
     def may_train(self) -> bool | None:

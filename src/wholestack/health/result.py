@@ -86,19 +86,23 @@ class HostResult(Record):
     passed: tuple[str, ...] = ()
     """Checks that applied, could be read and saw nothing."""
     skipped: tuple[Skipped, ...] = ()
+    unjudged: tuple[str, ...] = ()
+    """Checks that could not be put: what they read was lost, cut, hung or garbled."""
     after: Before | None = None
     """Counters, for the next sweep."""
 
 
-def result_of(reply: Reply, found: Examination, *, now: float) -> HostResult:
+def result_of(reply: Reply, found: Examination, checks: Iterable[str], *, now: float) -> HostResult:
     """Make the small from the large; what is not a number, or steers a terminal, stays behind.
 
     Args:
         reply: What came from the host.
         found: What the checks say of it.
+        checks: Names of those that were put.
         now: Seconds since the epoch, where the host gave no time.
     """
     parts, after = _Parts(), _clean_before(found.after)
+    judged = {*found.passed, *(each.check for each in found.symptoms), *(each.check for each in found.skipped)}
     symptoms = [*found.symptoms, *_not_numbers(found)]
     if reply.trouble is not None:
         symptoms = [_lost(reply, symptoms), *(each for each in symptoms if each.symptom.cause.code != LOST.code)]
@@ -116,12 +120,13 @@ def result_of(reply: Reply, found: Examination, *, now: float) -> HostResult:
         measures=_seen_measures(found, parts),
         passed=found.passed,
         skipped=tuple(_clean_skipped(each) for each in found.skipped),
+        unjudged=tuple(name for name in checks if name not in judged),
         after=after,
         parts=parts.all(),
     )
 
 
-def silent_result(reply: Reply, *, now: float) -> HostResult:
+def silent_result(reply: Reply, checks: Iterable[str], *, now: float) -> HostResult:
     """Of a host from which nothing came."""
     parts = _Parts()
     lost = _seen_symptom(_lost(reply, ()), parts)
@@ -133,6 +138,7 @@ def silent_result(reply: Reply, *, now: float) -> HostResult:
         attempts=reply.attempts,
         trouble=reply.trouble or "lost",
         symptoms=(lost,),
+        unjudged=tuple(checks),
         parts=parts.all(),
     )
 

@@ -26,6 +26,7 @@ CONNECT_S = 20.0
 """For the way to a host and back, on top of the slowest probe."""
 Watch = Callable[[HostResult], None]
 """Told of every host that is done, once it is on the disk."""
+Clock = Callable[[], float]
 BeforeOf = Callable[[str], Before | None]
 """What an earlier sweep left behind, by host."""
 
@@ -97,7 +98,12 @@ def resume(folder: Path) -> RunDirectory:
 
 
 async def sweep(
-    run: RunDirectory, remote: Remote, *, before: BeforeOf = lambda _: None, watch: Watch = lambda _: None
+    run: RunDirectory,
+    remote: Remote,
+    *,
+    before: BeforeOf = lambda _: None,
+    watch: Watch = lambda _: None,
+    clock: Clock = time.time,
 ) -> Sweep:
     """Ask the hosts of a plan that have not answered yet, and conclude.
 
@@ -106,6 +112,7 @@ async def sweep(
         remote: The way to the hosts; stays open.
         before: Counters of an earlier sweep.
         watch: Told of every host, also of those that were done before a resumption.
+        clock: Seconds since the epoch.
     """
     if (run.path / SUMMARY).exists():
         return read_sweep(run.path)
@@ -120,20 +127,21 @@ async def sweep(
         watch(result)
 
     left = [host for host in plan.hosts if host.name not in results]
-    await _Asking(run, remote, plan, before=before, keep=keep).all(left)
+    await _Asking(run, remote, plan, before=before, keep=keep, clock=clock).all(left)
     # In the order of the plan, whoever answered first: the same answers give the same findings.
     ordered = [results[host.name] for host in plan.hosts]
-    return conclude(run, plan, ordered, seconds=time.monotonic() - started, at=time.time())
+    return conclude(run, plan, ordered, seconds=time.monotonic() - started, at=clock())
 
 
 def judge_reply(
     reply: Reply, checks: Sequence[Check], *, expectation: Expectation, before: Before | None, now: float
 ) -> HostResult:
     """What is kept of a reply, whole, partial or none."""
+    names = [check.name for check in checks]
     if reply.trouble is not None and all(each.ending == "not_run" for each in reply.outputs.values()):
-        return silent_result(reply, now=now)
+        return silent_result(reply, names, now=now)
     found = examine(reply.outputs, checks, expectation=expectation, before=before, now=now, round_trip_s=reply.seconds)
-    return result_of(reply, found, now=now)
+    return result_of(reply, found, names, now=now)
 
 
 class _Asking:
@@ -146,13 +154,15 @@ class _Asking:
         plan: SweepPlan,
         *,
         before: BeforeOf,
-        keep: Callable[[HostResult], None],
+        keep: Watch,
+        clock: Clock,
     ) -> None:
         self._run = run
         self._remote = remote
         self._plan = plan
         self._before = before
         self._keep = keep
+        self._clock = clock
         self._checks = tuple(catalog.named(name) for name in plan.checks)
         probes = catalog.probes_of(self._checks)
         self._expectations = {host.kind: plan.expectations.get(host.kind, Expectation()) for host in plan.hosts}
@@ -176,7 +186,7 @@ class _Asking:
             commands, expectation = self._commands[host.kind], self._expectations[host.kind]
             reply = await self._remote.run(host, commands, deadline_s=self._plan.deadline_s)
             result = judge_reply(
-                reply, self._checks, expectation=expectation, before=self._before(host.name), now=time.time()
+                reply, self._checks, expectation=expectation, before=self._before(host.name), now=self._clock()
             )
             await self._done.put(result)
 

@@ -27,7 +27,7 @@ VALID_S = 24 * 3600.0
 """How long a claim on a host is believed."""
 CLAIM = "host.fit"
 """Name of the claim, and of the check whose ``ok`` settles it."""
-DELIVERED = ("gpu.model", "gpu.count", "gpu.driver", "ib.port_count", "ib.rate", "memory.size_gib", "cpu.count")
+DELIVERED = ("gpu.name", "gpu.count", "gpu.driver", "ib.port_count", "ib.rate", "memory.size_gib", "cpu.count")
 """Traits that the statement of a claim names, where the host gives them."""
 
 
@@ -122,6 +122,7 @@ def _from_findings(result: HostResult, findings: Sequence[Finding]) -> HostVerdi
         findings=ordered,
         passed=tuple(name for name in result.passed if name not in fine),
         skipped=result.skipped,
+        unjudged=result.unjudged,
     )
 
 

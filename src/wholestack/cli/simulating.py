@@ -1,0 +1,58 @@
+"""What ``wholestack health simulate`` does with its options."""
+
+import asyncio
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from wholestack.cli.output import print_json
+from wholestack.cli.sweep_progress import SweepWatcher
+from wholestack.errors import InputError
+from wholestack.finding import EXIT_FINDINGS, EXIT_OK
+from wholestack.health.simulation import describe_simulation, planned_or_drawn, simulate
+from wholestack.health.simulator.fleet import Fleet
+from wholestack.record import to_builtins
+
+
+def run(hosts: int, seed: int, faults: Path | None, *, folder: Path | None, json: bool) -> int:
+    """Simulate and print; returns the exit code."""
+    with tempfile.TemporaryDirectory(prefix="wholestack-") as temporary, SweepWatcher(hosts, sys.stderr) as watcher:
+        place = folder or Path(temporary)
+        simulated = asyncio.run(
+            simulate(hosts, seed=seed, folder=place, planned=planned_or_drawn(faults), watch=watcher)
+        )
+    figures = simulated.figures
+    if json:
+        print_json(to_builtins(figures))
+    else:
+        print(describe_simulation(simulated))
+    right = figures.found == figures.injected and not figures.false_alarms
+    return EXIT_OK if right else EXIT_FINDINGS
+
+
+def serve(hosts: int, seed: int, faults: Path | None, *, folder: Path, port: int) -> int:
+    """Keep simulated hosts up behind an SSH server until Ctrl-C."""
+    try:
+        from wholestack.health.simulator.serve import FleetServer
+    except ModuleNotFoundError as error:
+        if error.name != "asyncssh":
+            raise
+        raise InputError("the server needs asyncssh", remedy="pip install 'wholestack[fleet]'") from error
+    from wholestack.health.simulation import broken_fleet
+
+    fleet: Fleet = broken_fleet(hosts, seed=seed, planned=planned_or_drawn(faults), start_s=time.time())
+
+    async def up() -> None:
+        server = FleetServer(fleet, folder, port=port, clock=time.time)
+        await server.start()
+        print(f"{hosts} hosts on port {server.port} of this machine; Ctrl-C ends them", file=sys.stderr)
+        print(f"wholestack health sweep {folder}/hosts.toml --known-hosts {folder}/known_hosts", file=sys.stderr)
+        print(f"ssh -F {folder}/ssh_config {next(iter(fleet)).name} nvidia-smi", file=sys.stderr)
+        try:
+            await server.wait()
+        finally:
+            await server.close()
+
+    asyncio.run(up())
+    return EXIT_OK
