@@ -114,10 +114,11 @@ def test_a_sweep_that_was_killed_asks_only_the_rest_and_ends_the_same(tmp_path):
         with sweep.create(folder, whole.plan, at=NOW):
             (folder / RESULTS).write_bytes(lines[:cut])
         done = {json.loads(line)["host"] for line in lines[:cut].splitlines(keepends=True) if line.endswith(b"\n")}
-        answers, seen = Answers(MIXED), []
+        answers, seen = Answers(MIXED), list[str]()
         with sweep.resume(folder) as directory:
             found = asyncio.run(sweep.sweep(
-                directory, SimulatedRemote(answers), watch=lambda each: seen.append(each.host), clock=lambda: NOW
+                directory, SimulatedRemote(answers), watch=lambda each, seen=seen: seen.append(each.host),
+                clock=lambda: NOW,
             ))  # fmt: skip
         assert not done & set(answers.asked)
         assert sorted(seen) == NAMES
@@ -285,3 +286,12 @@ def test_the_next_sweep_counts_from_the_last_one_and_the_latest_line_of_a_host_w
     earlier = EarlierSweep(tmp_path / "1")
     assert earlier.before("a").counters[0].value == 47
     assert earlier.before("b") is None
+
+
+def test_judging_beside_says_the_same_as_judging_here(tmp_path):
+    here = fleets.run(tmp_path / "a", NAMES, Answers(MIXED))
+    plan = sweep.plan_for([Host(name=name) for name in NAMES], fleets.CHECKS, {}, concurrency=4)
+    with sweep.create(tmp_path / "b", plan, at=NOW) as directory:
+        remote = SimulatedRemote(Answers(MIXED))
+        beside = asyncio.run(sweep.sweep(directory, remote, clock=lambda: NOW, processes=1))
+    assert beside.verdicts == here.verdicts

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from wholestack.cli.output import print_json
 from wholestack.cli.sweep_progress import SweepWatcher
+from wholestack.cli.sweeping import processes_for
 from wholestack.errors import InputError
 from wholestack.finding import EXIT_FINDINGS, EXIT_OK
 from wholestack.health.simulation import describe_simulation, planned_or_drawn, simulate
@@ -20,7 +21,14 @@ def run(hosts: int, seed: int, faults: Path | None, *, folder: Path | None, json
     with tempfile.TemporaryDirectory(prefix="wholestack-") as temporary, SweepWatcher(hosts, sys.stderr) as watcher:
         place = folder or Path(temporary)
         simulated = asyncio.run(
-            simulate(hosts, seed=seed, folder=place, planned=planned_or_drawn(faults), watch=watcher)
+            simulate(
+                hosts,
+                seed=seed,
+                folder=place,
+                planned=planned_or_drawn(faults),
+                watch=watcher,
+                processes=processes_for(hosts),
+            )
         )
     figures = simulated.figures
     if json:

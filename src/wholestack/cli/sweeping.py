@@ -1,6 +1,7 @@
 """What ``wholestack health sweep`` does with its options: read what is asked, sweep, print."""
 
 import asyncio
+import os
 import sys
 import time
 from dataclasses import dataclass, replace
@@ -21,6 +22,10 @@ from wholestack.remote.batch import Remote
 from wholestack.remote.host import Host
 from wholestack.remote.inventory import find_hosts
 from wholestack.runs import RunDirectory
+
+LARGE_FLEET = 256
+"""Hosts from which on processes beside are worth their start, about a second."""
+MOST_PROCESSES = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +75,11 @@ def run(asked: Asked, way: Way, *, out: Path | None, resume: Path | None, json: 
     return exit_code([each for verdict in found.verdicts for each in verdict.findings])
 
 
+def processes_for(hosts: int) -> int:
+    """How many processes judge replies: none for a small fleet, else one a core, up to eight."""
+    return min(len(os.sched_getaffinity(0)), MOST_PROCESSES) if hosts >= LARGE_FLEET else 0
+
+
 def _plan(asked: Asked) -> SweepPlan:
     hosts = [_override(host, asked) for host in find_hosts(asked.hosts)]
     text = asked.profile.read_text() if asked.profile else ""
@@ -113,7 +123,9 @@ async def _over_ssh(
 ) -> Sweep:
     remote = _ssh(plan, way)
     try:
-        return await sweeps.sweep(directory, remote, before=before, watch=watcher)
+        return await sweeps.sweep(
+            directory, remote, before=before, watch=watcher, processes=processes_for(len(plan.hosts))
+        )
     finally:
         await remote.close()
 

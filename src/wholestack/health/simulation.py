@@ -62,7 +62,13 @@ class Simulated:
 
 
 async def simulate(
-    count: int, *, seed: int, folder: Path, planned: Sequence[PlannedFault] | None = None, watch: Watch = lambda _: None
+    count: int,
+    *,
+    seed: int,
+    folder: Path,
+    planned: Sequence[PlannedFault] | None = None,
+    watch: Watch = lambda _: None,
+    processes: int = 0,
 ) -> Simulated:
     """Sweep, break, wait, sweep again, compare.
 
@@ -72,17 +78,18 @@ async def simulate(
         folder: Gets the two run directories, ``before`` and ``after``.
         planned: Faults; ``None`` for a drawn mixture.
         watch: Told of every host of the second sweep.
+        processes: How many judge replies beside this one.
 
     Raises:
         InputError: the plan names a host or fault that is not there.
     """
     fleet = Fleet(count, seed=seed)
     remote = FleetRemote(fleet)
-    await _sweep(fleet, remote, folder / "before", watch=lambda _: None)
+    await _sweep(fleet, remote, folder / "before", watch=lambda _: None, processes=processes)
     _break(fleet, planned)
     checks = catalog.chosen()
     remote.render_all(commands_for(catalog.probes_of(checks), Expectation()))
-    found = await _sweep(fleet, remote, folder / "after", watch=watch, since=folder / "before")
+    found = await _sweep(fleet, remote, folder / "after", watch=watch, since=folder / "before", processes=processes)
     compared = compare(fleet.truths, {verdict.host: _plain(verdict.findings) for verdict in found.verdicts})
     return Simulated(figures=_figures(found, fleet.truths, compared), comparison=compared, sweep=found)
 
@@ -140,11 +147,13 @@ def _break(fleet: Fleet, planned: Sequence[PlannedFault] | None) -> None:
     fleet.advance(STEP_S)
 
 
-async def _sweep(fleet: Fleet, remote: FleetRemote, folder: Path, *, watch: Watch, since: Path | None = None) -> Sweep:
+async def _sweep(
+    fleet: Fleet, remote: FleetRemote, folder: Path, *, watch: Watch, since: Path | None = None, processes: int
+) -> Sweep:
     plan = sweeps.plan_for(fleet.hosts(), catalog.chosen(), {}, concurrency=CONCURRENCY, since=str(since or ""))
     before = EarlierSweep(since).before if since else lambda _: None
     with sweeps.create(folder, plan, at=fleet.now) as run:
-        return await sweeps.sweep(run, remote, before=before, watch=watch, clock=lambda: fleet.now)
+        return await sweeps.sweep(run, remote, before=before, watch=watch, clock=lambda: fleet.now, processes=processes)
 
 
 def _plain(findings: Sequence[Finding]) -> list[Found]:

@@ -13,12 +13,12 @@ from pathlib import Path
 from wholestack.errors import InputError
 from wholestack.health import catalog
 from wholestack.health.check import Before, Check, Expectation
-from wholestack.health.examine import examine
+from wholestack.health.judges import Judges
 from wholestack.health.records import KIND, PLAN, RESULTS, SUMMARY, SweepPlan
-from wholestack.health.result import HostResult, result_of, silent_result
+from wholestack.health.result import HostResult
 from wholestack.health.sending import commands_for
 from wholestack.health.verdicts import Sweep, conclude, read_sweep
-from wholestack.remote.batch import Remote, Reply
+from wholestack.remote.batch import Remote
 from wholestack.remote.host import Host
 from wholestack.runs import RunDirectory, RunManifest
 
@@ -104,6 +104,7 @@ async def sweep(
     before: BeforeOf = lambda _: None,
     watch: Watch = lambda _: None,
     clock: Clock = time.time,
+    processes: int = 0,
 ) -> Sweep:
     """Ask the hosts of a plan that have not answered yet, and conclude.
 
@@ -113,6 +114,7 @@ async def sweep(
         before: Counters of an earlier sweep.
         watch: Told of every host, also of those that were done before a resumption.
         clock: Seconds since the epoch.
+        processes: How many judge replies beside this one; worth it for hundreds of hosts.
     """
     if (run.path / SUMMARY).exists():
         return read_sweep(run.path)
@@ -127,21 +129,11 @@ async def sweep(
         watch(result)
 
     left = [host for host in plan.hosts if host.name not in results]
-    await _Asking(run, remote, plan, before=before, keep=keep, clock=clock).all(left)
+    with Judges(plan.checks, processes=processes) as judges:
+        await _Asking(run, remote, plan, judges, before=before, keep=keep, clock=clock).all(left)
     # In the order of the plan, whoever answered first: the same answers give the same findings.
     ordered = [results[host.name] for host in plan.hosts]
     return conclude(run, plan, ordered, seconds=time.monotonic() - started, at=clock())
-
-
-def judge_reply(
-    reply: Reply, checks: Sequence[Check], *, expectation: Expectation, before: Before | None, now: float
-) -> HostResult:
-    """What is kept of a reply, whole, partial or none."""
-    names = [check.name for check in checks]
-    if reply.trouble is not None and all(each.ending == "not_run" for each in reply.outputs.values()):
-        return silent_result(reply, names, now=now)
-    found = examine(reply.outputs, checks, expectation=expectation, before=before, now=now, round_trip_s=reply.seconds)
-    return result_of(reply, found, names, now=now)
 
 
 class _Asking:
@@ -152,6 +144,7 @@ class _Asking:
         run: RunDirectory,
         remote: Remote,
         plan: SweepPlan,
+        judges: Judges,
         *,
         before: BeforeOf,
         keep: Watch,
@@ -160,11 +153,11 @@ class _Asking:
         self._run = run
         self._remote = remote
         self._plan = plan
+        self._judges = judges
         self._before = before
         self._keep = keep
         self._clock = clock
-        self._checks = tuple(catalog.named(name) for name in plan.checks)
-        probes = catalog.probes_of(self._checks)
+        probes = catalog.probes_of(tuple(catalog.named(name) for name in plan.checks))
         self._expectations = {host.kind: plan.expectations.get(host.kind, Expectation()) for host in plan.hosts}
         self._commands = {kind: commands_for(probes, each) for kind, each in self._expectations.items()}
         self._done: asyncio.Queue[HostResult | None] = asyncio.Queue(maxsize=4 * plan.concurrency)
@@ -185,9 +178,8 @@ class _Asking:
         for host in waiting:
             commands, expectation = self._commands[host.kind], self._expectations[host.kind]
             reply = await self._remote.run(host, commands, deadline_s=self._plan.deadline_s)
-            result = judge_reply(
-                reply, self._checks, expectation=expectation, before=self._before(host.name), now=self._clock()
-            )
+            before = self._before(host.name)
+            result = await self._judges.judge(reply, expectation=expectation, before=before, now=self._clock())
             await self._done.put(result)
 
     async def _write(self) -> None:
