@@ -8,8 +8,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from wholestack.cli.output import print_json
-from wholestack.errors import InputError
+from wholestack.cli.output import print_json, read_text
 from wholestack.finding import EXIT_FINDINGS, EXIT_OK, EXIT_UNKNOWN, Finding, exit_code
 from wholestack.health import catalog
 from wholestack.health.describing import describe_check, describe_judgement
@@ -74,7 +73,7 @@ def check(
     from wholestack.health.local import check_this_machine
     from wholestack.remote.local import LocalRemote
 
-    expectation = expectation_from(_text(profile), where=str(profile), kind=kind) if profile else None
+    expectation = expectation_from(read_text(profile), where=str(profile), kind=kind) if profile else None
     asking = check_this_machine(catalog.chosen(only, skip), LocalRemote(sudo=sudo), expectation=expectation)
     return _show(asyncio.run(asking), json=json, everything=all)
 
@@ -187,7 +186,7 @@ def judge(
     all
         Show what is ok as well.
     """
-    expectation = expectation_from(_text(expect), where=str(expect), kind=kind) if expect else None
+    expectation = expectation_from(read_text(expect), where=str(expect), kind=kind) if expect else None
     saved = read_saved(file, sys.stdin.buffer)
     return _show(judge_saved(check, saved, expectation=expectation, now=time.time()), json=json, everything=all)
 
@@ -344,10 +343,3 @@ def _show(found: Judgement, *, json: bool, everything: bool) -> int:
     else:
         print(describe_judgement(found, everything=everything))
     return exit_code(found.findings) if found.findings else EXIT_UNKNOWN
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_bytes().decode(errors="replace")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}", remedy="name an existing file") from error

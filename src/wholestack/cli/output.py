@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -40,3 +41,15 @@ def findings_document(findings: Iterable[Finding], *, everything: bool = False) 
     ordered = worst_first(findings)
     shown = [each for each in ordered if everything or each.status != "ok"]
     return {"status": worst(ordered), "findings": [to_builtins(each) for each in shown]}
+
+
+def read_text(path: Path) -> str:
+    """A file that the user named.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    try:
+        return path.read_bytes().decode(errors="replace")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}", remedy="name an existing file") from error

@@ -12,7 +12,6 @@ from wholestack.cli.sweeping import processes_for
 from wholestack.errors import InputError
 from wholestack.finding import EXIT_FINDINGS, EXIT_OK
 from wholestack.health.simulation import describe_simulation, planned_or_drawn, simulate
-from wholestack.health.simulator.fleet import Fleet
 from wholestack.record import to_builtins
 
 
@@ -49,7 +48,7 @@ def serve(hosts: int, seed: int, faults: Path | None, *, folder: Path, port: int
         raise InputError("the server needs asyncssh", remedy="pip install 'wholestack[fleet]'") from error
     from wholestack.health.simulation import broken_fleet
 
-    fleet: Fleet = broken_fleet(hosts, seed=seed, planned=planned_or_drawn(faults), start_s=time.time())
+    fleet = broken_fleet(hosts, seed=seed, planned=planned_or_drawn(faults), now=time.time())
 
     async def up() -> None:
         server = FleetServer(fleet, folder, port=port, clock=time.time)

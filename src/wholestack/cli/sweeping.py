@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from wholestack.cli.output import print_json
+from wholestack.cli.output import print_json, read_text
 from wholestack.cli.sweep_progress import SweepWatcher
 from wholestack.errors import InputError
 from wholestack.finding import exit_code
@@ -82,8 +82,7 @@ def processes_for(hosts: int) -> int:
 
 def _plan(asked: Asked) -> SweepPlan:
     hosts = [_override(host, asked) for host in find_hosts(asked.hosts)]
-    text = asked.profile.read_text() if asked.profile else ""
-    profile = read_profile(text, where=str(asked.profile)) if asked.profile else Profile()
+    profile = read_profile(read_text(asked.profile), where=str(asked.profile)) if asked.profile else Profile()
     if asked.since is not None:
         EarlierSweep(asked.since)
     return sweeps.plan_for(

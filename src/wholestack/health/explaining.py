@@ -54,10 +54,10 @@ def explain(name: str, findings: Sequence[Finding] = ()) -> Meaning:
         InputError: it is none of these, or the beginning of several ids.
     """
     known = catalog.causes()
+    by_name = {check.name: check for check in catalog.CHECKS}
     if name in known:
         cause, check = known[name]
-        return Meaning(cause=cause, check=check)
-    by_name = {check.name: check for check in catalog.CHECKS}
+        return Meaning(cause=cause, check=by_name.get(name, check))
     if name in by_name:
         return Meaning(check=by_name[name])
     found = _by_prefix(name, findings)

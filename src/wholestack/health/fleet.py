@@ -29,8 +29,10 @@ from wholestack.health.outliers import FEWEST, Standing, standing_out
 from wholestack.health.parts import HOST, Part
 from wholestack.health.result import HostResult, SeenTrait
 
-ALPHA = 0.0005
-"""Chance that a sweep names any healthy host or part as an outlier: swept every ten minutes, 0.07 a day."""
+ALPHA = 0.01
+"""Bound on the chance that a sweep names any healthy host or part as an outlier, kept for tails as heavy as a Student t
+with 3 degrees of freedom; for lighter ones it is far lower (docs/benchmarks/fleet.md). It is a warning, never a reason
+not to train."""
 FEWEST_VOTERS = 4
 CLEAR_MAJORITY = 0.75
 FEWEST_HOSTS = 8

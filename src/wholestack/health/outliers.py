@@ -37,8 +37,12 @@ MOST_SHARE = 0.02
 SHAPES = np.linspace(-0.3, 0.4, 36) + 1e-9
 """From tails that end to a Student t with 2.5 degrees of freedom; never exactly 0, where the formulas divide by it."""
 LOG_PRIOR = -0.5 * ((SHAPES - 0.1) / 0.15) ** 2
-WINDOW_SHARE = 12
+WIDE, NARROW = 4, 16
+"""Windows of a quarter and a sixteenth of the values."""
 WINDOW_LEAST = 30
+CAUTION = 10.0
+"""The bound is divided by this: measured, Student t tails with 3 and 4 degrees of freedom pass a bound up to so many
+times too often, since their windows are not yet Pareto (docs/benchmarks/fleet.md). It costs light tails little."""
 LEAST_GAP = 3.0
 """In local scales: a smaller gap is never looked at."""
 NODES = 81
@@ -80,7 +84,7 @@ def standing_out(values: FloatArray, *, alpha: float, least: float = 0.0) -> Sta
     found = None
     for outside in range(1, most + 1):
         # The bounds of all j add up to less than alpha.
-        bound = alpha / (outside * (outside + 1))
+        bound = alpha / CAUTION / (outside * (outside + 1))
         if raw[outside - 1] - median < least:
             break
         chance = _chance(spread, outside, resolution)
@@ -95,31 +99,71 @@ def standing_out(values: FloatArray, *, alpha: float, least: float = 0.0) -> Sta
 
 
 def _chance(x: FloatArray, outside: int, resolution: float) -> float:
-    """Chance of the gap below the top ``outside`` values among healthy ones."""
+    """Chance of the gap below the top ``outside`` values among healthy ones.
+
+    A wide window knows the shape well, but of a tail that grows heavier outwards (Student t) it sees too little. So
+    where the outermost spacings are wider than it predicts, a narrow window is asked too, and the higher chance counts.
+    """
     gap = float(x[outside - 1] - x[outside])
-    window = min(max(len(x) // WINDOW_SHARE, WINDOW_LEAST), len(x) // 2, len(x) - outside - 1)
-    ranks = np.arange(outside + 1, outside + window + 1, dtype=float)
-    spacings = ranks * (x[outside : outside + window] - x[outside + 1 : outside + window + 1])
-    total = max(float(spacings.sum()), window * resolution / 2)
-    if total <= 0 or gap <= max(resolution, LEAST_GAP * total / window / outside):
+    wide, narrow = (_window(len(x) // share, len(x), outside) for share in (WIDE, NARROW))
+    ranks = np.arange(outside + 1, outside + wide + 1, dtype=float)
+    spacings = ranks * (x[outside : outside + wide] - x[outside + 1 : outside + wide + 1])
+    total = max(float(spacings.sum()), wide * resolution / 2)
+    if total <= 0 or gap <= max(resolution, LEAST_GAP * total / wide / outside):
         return 1.0
-    return _predicted(gap, outside, ranks, spacings, resolution)
+    tail = _fitted(ranks, spacings)
+    chance = _predicted(gap, tail, outside, resolution)
+    if narrow < wide and tail.outermost(narrow) > 1.0:
+        near = _fitted(ranks[:narrow], spacings[:narrow])
+        chance = max(chance, _predicted(gap, near, outside, resolution))
+    return chance
 
 
-def _predicted(gap: float, outside: int, ranks: FloatArray, spacings: FloatArray, resolution: float) -> float:
-    """Chance of a gap, shape and scale integrated over what the spacings say of them."""
+def _window(size: int, count: int, outside: int) -> int:
+    """So many spacings, but at least 30 where there are as many, and never of the lower half."""
+    return min(max(size, WINDOW_LEAST), count // 2, count - outside - 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Tail:
+    """What the spacings below the candidates say of the tail, for every shape of :data:`SHAPES`."""
+
+    logs: FloatArray
+    """Logarithms of the ranks as shares of the window, (window,)."""
+    spacings: FloatArray
+    """Normalised, outermost first, (window,)."""
+    sums: FloatArray
+    """Of spacings that the shape has made alike, (shapes,)."""
+    weights: FloatArray
+    """Posterior of the shape, (shapes,)."""
+
+    def outermost(self, count: int) -> float:
+        """Mean of the outermost spacings as a share of what the likeliest shape predicts."""
+        best = int(np.argmax(self.weights))
+        alike = self.spacings[:count] * np.exp(SHAPES[best] * self.logs[:count])
+        return float(alike.mean() * len(self.spacings) / self.sums[best])
+
+
+def _fitted(ranks: FloatArray, spacings: FloatArray) -> _Tail:
+    """Shapes weighed by their marginal likelihood, the scale integrated under its Jeffreys prior, and by the prior."""
     window = len(ranks)
-    logs = np.log(ranks / (outside + window + 1))
-    sums = np.exp(np.outer(SHAPES, logs)) @ np.maximum(spacings, float(spacings.sum()) * 1e-12)
+    logs = np.log(ranks / (ranks[-1] + 1))
+    sums = np.exp(np.outer(SHAPES, logs)) @ np.maximum(spacings, max(float(spacings.sum()), 1e-300) * 1e-12)
     weights = SHAPES * logs.sum() - window * np.log(sums) + LOG_PRIOR
     weights = np.exp(weights - weights.max())
-    nodes, node_weights = _gamma_nodes(window)
-    local = np.maximum(sums[:, None] / nodes[None, :] * np.exp(-SHAPES * logs[0])[:, None], resolution)
+    return _Tail(logs=logs, spacings=spacings, sums=sums, weights=weights / weights.sum())
+
+
+def _predicted(gap: float, tail: _Tail, outside: int, resolution: float) -> float:
+    """Chance of a gap, shape and scale integrated over what the spacings say of them."""
+    nodes, node_weights = _gamma_nodes(len(tail.spacings))
+    local = tail.sums[:, None] / nodes[None, :] * np.exp(-SHAPES * tail.logs[0])[:, None]
+    local = np.maximum(local, resolution)
     # Below zero the tail ends at a finite value, beyond which nothing healthy lies.
     left = np.maximum(1 + SHAPES[:, None] * gap / local, 1e-300)
     chances = np.exp(-outside / SHAPES[:, None] * np.log(left))
     chances[left <= 1e-300] = 0.0
-    return float((weights / weights.sum()) @ (chances @ node_weights))
+    return float(tail.weights @ (chances @ node_weights))
 
 
 def _gamma_nodes(window: int) -> tuple[FloatArray, FloatArray]:

@@ -4,6 +4,7 @@ The fleet is swept once while it is healthy, then faults are injected, time pass
 sweep's counters: rates are judged as they are on real hosts. Outputs are rendered before the clock starts.
 """
 
+import math
 import resource
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -103,13 +104,13 @@ def planned_or_drawn(path: Path | None) -> tuple[PlannedFault, ...] | None:
     return read_plan(path) if path is not None else None
 
 
-def broken_fleet(count: int, *, seed: int, planned: Sequence[PlannedFault] | None, start_s: float) -> Fleet:
-    """A fleet with its faults, as it is when all of them are there.
+def broken_fleet(count: int, *, seed: int, planned: Sequence[PlannedFault] | None, now: float) -> Fleet:
+    """A fleet with its faults, as it is now that all of them are there.
 
     Raises:
         InputError: the plan names a host or fault that is not there.
     """
-    fleet = Fleet(count, seed=seed, start_s=start_s)
+    fleet = Fleet(count, seed=seed, start_s=now - _steps(planned) * STEP_S)
     _break(fleet, planned)
     return fleet
 
@@ -134,17 +135,21 @@ def describe_simulation(simulated: Simulated) -> str:
 
 
 def _break(fleet: Fleet, planned: Sequence[PlannedFault] | None) -> None:
+    """Inject the faults and let time pass until the last of them is a step old."""
     if planned is None:
         fleet.inject_mixture()
         fleet.advance(STEP_S)
         return
     schedule = Schedule(planned, start_s=fleet.now)
     schedule.inject_due(fleet)
-    last = max((each.at for each in planned), default=0.0) * 3600
-    for _ in range(1 + int(last // STEP_S)):
+    for _ in range(_steps(planned)):
         fleet.advance(STEP_S)
         schedule.inject_due(fleet)
-    fleet.advance(STEP_S)
+
+
+def _steps(planned: Sequence[PlannedFault] | None) -> int:
+    last_s = max((each.at for each in planned or ()), default=0.0) * 3600
+    return 1 + math.ceil(last_s / STEP_S)
 
 
 async def _sweep(
