@@ -28,7 +28,7 @@ halt() { # end a background shell of ours at once; a TERM that comes before its 
 hexadecimal() { od -An -v -tx1 | tr -d ' \n' | fold -w 3000; }
 
 keep() { # kind, index, bytes: pass on the first bytes of standard input; let 64 MiB more go by, then close
-  text=$({ head -c "$3"; head -c 67108864 >/dev/null; } | $encode)
+  text=$({ head -c "$3" && head -c 67108864 >/dev/null; } | $encode)
   length=${#text}
   {
     [ "$length" -gt 0 ] || printf '\n%s %s %s 0  .\n' "$nonce" "$1" "$2"
@@ -45,11 +45,10 @@ start() { # index, command line: becomes the command, leader of a session of its
 }
 
 strike() { # signal: to all of the command's session; without setsid to all that carry its mark
-  if [ -n "$detach" ]; then
-    kill -s "$1" -- "-$pid" || kill -s "$1" "$pid" || { [ "$by" = sudo ] && sudo -n kill -s "$1" -- "-$pid"; }
-  else
-    kill -s "$1" "$pid"
+  if [ -z "$detach" ]; then
     sweep "$1" "$token.$index."
+  elif ! kill -s "$1" -- "-$pid"; then
+    [ "$by" != sudo ] || sudo -n kill -s "$1" -- "-$pid"
   fi
 }
 
@@ -73,10 +72,12 @@ attend() { # wait for $pid; $late rises from its limit on: TERM, a second later 
     ending=timed_out
     stage=$((stage + 1))
     case $stage in
-      1) strike TERM ;;
-      2) strike KILL ;;
+      1) signal=TERM ;;
+      2) signal=KILL ;;
       *) ending=hung && return ;;
     esac
+    strike "$signal"
+    kill -s "$signal" "$pid"
   done
 }
 

@@ -45,8 +45,7 @@ class LocalRemote:
             async with asyncio.timeout(deadline_s):
                 conversation.say(transport, text)
                 await conversation.over
-                if reader.ended:
-                    await conversation.gone
+                await conversation.gone
         except TimeoutError:
             late = True
         finally:
