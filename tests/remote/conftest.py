@@ -11,5 +11,5 @@ from wholestack.testing.sshd import loopback_sshd
 def sshd(tmp_path_factory):
     if shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/usr/bin") is None:
         pytest.skip("sshd is not installed")
-    with loopback_sshd(tmp_path_factory.mktemp("sshd"), addresses=4) as server:
+    with loopback_sshd(tmp_path_factory.mktemp("sshd"), addresses=4, settings={"LogLevel": "VERBOSE"}) as server:
         yield server

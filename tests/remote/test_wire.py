@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.remote.processes import marked
 from wholestack.errors import InputError
 from wholestack.remote.batch import Command
 from wholestack.remote.host import Host
@@ -286,18 +287,6 @@ kill() {
   grep -qs BEYOND_REACH= "/proc/${target#-}/environ" || command kill "$@"
 }
 """
-
-
-def marked(mark):
-    """Processes with a mark in their environment."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            if mark.encode() in path.read_bytes():
-                found.append(int(path.parent.name))
-        except OSError:
-            continue
-    return found
 
 
 @each_shell

@@ -97,6 +97,7 @@ class FrameReader:
         """Whether the script runs."""
         self.ended = False
         """Whether it said that nothing will follow."""
+        self._noise_left_bytes = _MAX_NOISE_BYTES
         self._left_bytes = _MAX_NOISE_BYTES + sum(_STRETCH * (each.max_bytes + _EXTRA_BYTES) for each in commands)
         self._start = f"{nonce} ".encode()
         self._gathered = [_Gathered(command) for command in commands]
@@ -112,27 +113,39 @@ class FrameReader:
     @property
     def over(self) -> bool:
         """Whether to stop listening: it has ended, or more has come than a batch can give."""
-        return self.ended or self._left_bytes < 0
+        return self.ended or self._left_bytes < 0 or self._is_babble
+
+    @property
+    def _is_babble(self) -> bool:
+        return not self.began and self._noise_left_bytes < 0
 
     def hear(self, data: bytes) -> None:
         """Take in standard error of the login shell."""
-        self._note(data)
+        self._noise = (self._noise + data)[-_KEPT_NOISE_BYTES:]
 
     def feed(self, data: bytes) -> list[Output]:
         """Take in some bytes; the outputs that they complete."""
-        self._left_bytes -= len(data)
-        lines = (self._rest + data).split(b"\n")
-        self._rest = lines.pop()
-        complete = []
+        if self.began:
+            self._left_bytes -= len(data)
+        else:
+            self._noise_left_bytes -= len(data)
+        if not self.began:
+            self.hear(data)
+        data = self._rest + data
+        complete: list[Output] = []
+        *lines, self._rest = self._lines(data)
         for line in lines:
             if self._skipping:
                 self._skipping = False
             elif output := self._line(line):
                 complete.append(output)
         if len(self._rest) > _MAX_LINE_BYTES:
-            self._note(self._rest[-_KEPT_NOISE_BYTES:])
             self._rest, self._skipping = b"", True
         return complete
+
+    def _lines(self, data: bytes) -> list[bytes]:
+        """Whole lines and the rest; a flood in which nothing of ours is counts as one line."""
+        return data.split(b"\n") if self._start in data else data.rsplit(b"\n", 1)
 
     def close(self) -> dict[str, Output]:
         """The stream is over: an output for every command of the batch, in its order."""
@@ -159,11 +172,11 @@ class FrameReader:
         count = f"{missing} of {len(self._gathered)} commands have not answered"
         if self.ended and not missing:
             return None, ""
+        if self.over and not self.ended:
+            return "protocol", f"it sends without end: {count}"
         if late:
             said = "" if self.began else "; the login shell did not start ours: is its home directory hung?"
             return "timed_out", f"the deadline passed: {count}{said}"
-        if self._left_bytes < 0:
-            return "protocol", f"it sends without end: {count}"
         if not self.began:
             said = f"; it said: {self.noise.splitlines()[-1][:200]!r}" if self.noise else ""
             return "protocol", f"the login shell did not run `sh -s`{said}"
@@ -174,7 +187,6 @@ class FrameReader:
     def _line(self, line: bytes) -> Output | None:
         words = line.rstrip(b"\r").split(b" ")
         if not line.startswith(self._start) or len(words) < 3 or words[-1] != b".":
-            self._note(line)
             return None
         match words[1:-1]:
             case [b"hello", _]:
@@ -189,10 +201,6 @@ class FrameReader:
     def _at(self, index: bytes) -> "_Gathered | None":
         number = _number(index)
         return self._gathered[number] if number is not None and number < len(self._gathered) else None
-
-    def _note(self, line: bytes) -> None:
-        if not self.began and line:
-            self._noise = (self._noise + line + b"\n")[-_KEPT_NOISE_BYTES:]
 
 
 class _Stream:
