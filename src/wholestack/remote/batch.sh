@@ -6,8 +6,9 @@
 # Nothing touches a disk, so a host without room is no special case. Every line that we write is one write(2) of
 # less than 4,096 bytes, which pipes and sockets do not mix with the others':
 #   NONCE hello UID .                          the script runs
-#   NONCE o|e I LENGTH TEXT .                  a piece of output or error in base64 (O, E: hexadecimal)
 #   NONCE x I STATUS ENDING CENTISECONDS .     command I is over
+#   NONCE e I LENGTH TEXT .                    a piece of its error in base64 (E: hexadecimal); none if there is none
+#   NONCE o I LENGTH TEXT .                    a piece of its output, which comes after all else of the command
 #   NONCE end .                                nothing will follow
 
 now() { # t: centiseconds since boot; 0 where that is not known
@@ -31,7 +32,7 @@ keep() { # kind, index, bytes: pass on the first bytes of standard input; let 64
   text=$({ head -c "$3" && head -c 67108864 >/dev/null; } | $encode)
   length=${#text}
   {
-    [ "$length" -gt 0 ] || printf '\n%s %s %s 0  .\n' "$nonce" "$1" "$2"
+    [ "$length" -gt 0 ] || [ "$1" = "$e" ] || printf '\n%s %s %s 0  .\n' "$nonce" "$1" "$2"
     for line in $text; do printf '\n%s %s %s %s %s .\n' "$nonce" "$1" "$2" "$length" "$line"; done
   } >&9
 }
@@ -112,6 +113,7 @@ job() { # index: one command with its two readers
   if [ "$needs" = 1 ] && [ -z "$by" ]; then over "$1" 0 needs_root 0 && return; fi
   export WHOLESTACK_BATCH="$token-$1-"
   exec 8<&-
+  # The output ends when the braces do, that is after `over` and after the error has been passed on.
   # Subshells with `exec`: on a function call a shell keeps a copy of what it redirects, and so of the pipe.
   {
     (exec 2>&1 >&7 7>&- && run "$1") | (exec >/dev/null 7>&- && keep "$e" "$1" 2001)

@@ -213,6 +213,11 @@ class _Stream:
         self._come = -1  # encoded characters with one between two pieces
         self._broken = False
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is missing of what has begun to come."""
+        return self.is_complete or (self._come < 0 and not self._broken)
+
     def take(self, length: bytes, text: bytes, *, hexadecimal: bool) -> None:
         """One piece. One that does not fit spoils the stream: an output with a hole must not look whole."""
         expected = _number(length)
@@ -233,7 +238,8 @@ class _Gathered:
 
     def __init__(self, command: Command) -> None:
         self.command = command
-        self._streams = {b"o": _Stream(command.max_bytes), b"e": _Stream(MAX_STDERR_BYTES)}
+        self._stdout = _Stream(command.max_bytes)
+        self._stderr = _Stream(MAX_STDERR_BYTES)
         self._ending: Ending | None = None
         self._status = 0
         self._seconds = 0.0
@@ -243,13 +249,15 @@ class _Gathered:
         """Whether nothing more is to come."""
         if self._ending == "needs_root":
             return True
-        return self._ending is not None and all(stream.is_complete for stream in self._streams.values())
+        return self._ending is not None and self._stdout.is_complete and self._stderr.is_whole
 
     def take(self, kind: bytes, words: Sequence[bytes]) -> None:
         """One line."""
         match words:
-            case [length, text] if stream := self._streams.get(kind.lower()):
-                stream.take(length, text, hexadecimal=kind.isupper())
+            case [length, text] if kind in (b"o", b"O"):
+                self._stdout.take(length, text, hexadecimal=kind == b"O")
+            case [length, text] if kind in (b"e", b"E"):
+                self._stderr.take(length, text, hexadecimal=kind == b"E")
             case [status, ending, centiseconds] if kind == b"x" and ending in _ENDINGS:
                 self._ending = _ENDINGS[ending]
                 self._status = _number(status) or 0
@@ -257,7 +265,7 @@ class _Gathered:
 
     def output(self) -> Output:
         """As it stands."""
-        stdout, stderr = (bytes(self._streams[kind].data) for kind in (b"o", b"e"))
+        stdout, stderr = bytes(self._stdout.data), bytes(self._stderr.data)
         ending = self._ending or "not_run"
         return Output(
             name=self.command.name,
