@@ -177,7 +177,7 @@ main() {
   printf '\n%s hello %s .\n' "$nonce" "$uid" >&9
   cd /
   ulimit -c 0
-  unset ENV BASH_ENV CDPATH COLUMNS GREP_OPTIONS POSIXLY_CORRECT
+  unset ENV BASH_ENV CDPATH COLUMNS GREP_OPTIONS
   PATH=${PATH:-/usr/bin:/bin}:/usr/local/sbin:/usr/sbin:/sbin:/usr/local/cuda/bin
   export PATH LC_ALL=C TERM=dumb PAGER=cat WHOLESTACK_BATCH="$token"
   detach= jobs= late=0 o=o e=e

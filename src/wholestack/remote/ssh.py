@@ -150,7 +150,7 @@ class SshRemote:
         except TimeoutError:
             raise _LoginError(_slow(self._connect_timeout_s, reached=client.reached)) from None
         except asyncssh.HostKeyNotVerifiable as error:
-            raise _LoginError(_Failure("host_key", client.says or str(error))) from error
+            raise _LoginError(_Failure("host_key", client.says or _printable(str(error)))) from error
         except (OSError, ValueError, asyncssh.Error) as error:
             raise _LoginError(_explain(error, host, reached=client.reached)) from error
 
@@ -330,7 +330,7 @@ class _Files:
             if not must:
                 return []
             hint = "; add it to the agent and name no identity" if "passphrase" in str(error).lower() else ""
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else _printable(str(error))
             raise _LoginError(_Failure("auth", f"private key {files[0]}: {reason}{hint}")) from error
         return list(options.client_keys or ())
 
@@ -415,9 +415,14 @@ def _slow(limit_s: float, *, reached: bool) -> _Failure:
     )
 
 
+def _printable(text: str) -> str:
+    """One line; some of it may come from the host."""
+    return "".join(letter if letter.isprintable() else " " for letter in text[:300])
+
+
 def _explain(error: Exception, host: Host, *, reached: bool) -> _Failure:
     """What became of the login or the connection, and what to do."""
-    name, says = host.address or host.name, str(error).splitlines()[0][:300] if str(error) else type(error).__name__
+    name, says = host.address or host.name, _printable(str(error) or type(error).__name__)
     match error:
         case asyncssh.PermissionDenied():
             return _Failure("auth", f"no key was accepted ({says}): check user and key, or add it to authorized_keys")
