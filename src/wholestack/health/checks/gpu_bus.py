@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 from wholestack.health.check import Cause, Check, Seen, Symptom, Trait
-from wholestack.health.checks.nvidia import NVIDIA_SMI, Reader, gpu_part, listed, per_gpu, unreliable
+from wholestack.health.checks.nvidia import NVIDIA_SMI, Reader, gpu_part, per_gpu, unreliable
 from wholestack.health.checks.pci import LINKS
 from wholestack.health.formats.nvidia_smi import Gpu, reading
+from wholestack.health.probe import NotThereError
 
 WIDTH = Cause(
     code="gpu.pcie_width",
@@ -63,7 +64,10 @@ def _should_be_fast(gpu: Gpu, generation: float) -> bool:
 def _judge(seen: Seen) -> Iterator[Symptom]:
     """From nvidia-smi; what the bus says of the same GPUs is added, and stands alone where the tool is silent."""
     yield from _told_by_bus(seen)
-    yield from per_gpu(_judge_one)(seen)
+    if NVIDIA_SMI.name in seen.outputs or LINKS.name not in seen.outputs:
+        yield from per_gpu(_judge_one)(seen)
+    elif not any(link.is_gpu for link in seen.of(LINKS)):
+        raise NotThereError("not_expected", "no NVIDIA GPU with a link")
 
 
 def _told_by_bus(seen: Seen) -> Iterator[Symptom]:
@@ -74,8 +78,8 @@ def _told_by_bus(seen: Seen) -> Iterator[Symptom]:
 
 
 def _traits(seen: Seen) -> Iterator[Trait]:
-    smi = listed(seen)
-    if any(unreliable(smi)):
+    smi = seen.maybe(NVIDIA_SMI)
+    if smi is None or any(unreliable(smi)):
         return
     for gpu in smi.gpus:
         for name, path, cause in (

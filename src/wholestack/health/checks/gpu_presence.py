@@ -90,12 +90,17 @@ def gpus_on_bus(seen: Seen) -> tuple[Device, ...]:
 def _judge_off_bus(seen: Seen) -> Iterator[Symptom]:
     yield from _told_by_kernel(seen)
     yield from _told_by_bus(seen)
-    smi = _smi_or_none(seen)
+    smi = _smi_or_none(seen) if _was_asked(seen) else None
     if smi is not None:
         yield from _told_by_smi(seen, smi)
         yield from unreliable(smi)
-    elif not gpus_on_bus(seen):
+    elif _was_asked(seen) and not gpus_on_bus(seen):
         seen.of(NVIDIA_SMI)  # neither the tool nor the bus: says why there is nothing to judge
+
+
+def _was_asked(seen: Seen) -> bool:
+    """Of a saved log or lspci nobody asked nvidia-smi; then that log speaks alone."""
+    return NVIDIA_SMI.name in seen.outputs
 
 
 def _smi_or_none(seen: Seen) -> Smi | None:
@@ -150,6 +155,9 @@ def lost_keys(seen: Seen) -> tuple[str, ...]:
 
 def _judge_count(seen: Seen) -> Iterator[Symptom]:
     on_bus = gpus_on_bus(seen)
+    if not _was_asked(seen):
+        seen.of(PCI)
+        return
     smi = _smi_or_none(seen)
     if smi is None:
         compute = [device for device in on_bus if device.pci_class == "0302"]
@@ -173,9 +181,11 @@ def _judge_count(seen: Seen) -> Iterator[Symptom]:
 
 
 def _count(seen: Seen) -> Iterable[Trait]:
-    smi = _smi_or_none(seen)
+    smi = _smi_or_none(seen) if _was_asked(seen) else None
     if smi is not None and smi.trouble in ("", "none_found"):
         yield Trait(name="gpu.count", value=len(smi.gpus), differs=COUNT, part=HOST)
+    elif not _was_asked(seen):
+        yield Trait(name="gpu.count", value=len(gpus_on_bus(seen)), differs=COUNT, part=HOST)
 
 
 CHECKS = (

@@ -12,6 +12,7 @@ from wholestack.health.formats.kernel_log import KernelLog, Line, looks_like_ker
 from wholestack.health.formats.nvidia_query import looks_like_csv, looks_like_metrics, read_csv, read_metrics
 from wholestack.health.formats.nvidia_smi import (
     Gpu,
+    Reading,
     Smi,
     kind_of,
     looks_like_message,
@@ -87,6 +88,8 @@ class Reader:
         """Whether the output holds everything there is; a query holds what was asked for."""
         self.unread: list[str] = []
         self.supported = 0
+        self.spoken = False
+        """Whether any reading was there that could not be understood."""
 
     def number(self, *paths: str, required: bool = True) -> float | None:
         """The number at the first of the paths that is there; ``None`` if it has none."""
@@ -94,8 +97,7 @@ class Reader:
         if found.kind == "number":
             self.supported += 1
             return found.number
-        if found.kind != "unsupported" and (required or found.kind != "missing"):
-            self.unread.append(f"{paths[0]}: {found.text[:80] or 'missing'}")
+        self._note(paths[0], found, required=required)
         return None
 
     def word(self, *paths: str, required: bool = True) -> str:
@@ -104,8 +106,7 @@ class Reader:
         if found.kind in ("word", "number"):
             self.supported += 1
             return found.text
-        if found.kind != "unsupported" and (required or found.kind != "missing"):
-            self.unread.append(f"{paths[0]}: {found.text[:80] or 'missing'}")
+        self._note(paths[0], found, required=required)
         return ""
 
     def is_yes(self, *paths: str, required: bool = True) -> bool:
@@ -114,6 +115,12 @@ class Reader:
         if word not in ("", "yes", "no", "active", "not active", "enabled", "disabled", "true", "false"):
             self.unread.append(f"{paths[0]}: {word[:80]}")
         return word in ("yes", "active", "enabled", "true")
+
+    def _note(self, path: str, found: Reading, *, required: bool) -> None:
+        if found.kind == "unsupported" or (found.kind == "missing" and not required):
+            return
+        self.unread.append(f"{path}: {found.text[:80] or found.kind}")
+        self.spoken = self.spoken or found.kind != "missing"
 
     @property
     def symptom(self) -> Symptom:
@@ -160,6 +167,8 @@ def per_gpu(judge_one: Callable[[Reader, Seen], Iterable[Symptom]]) -> Callable[
         smi = listed(seen)
         readers = [Reader(gpu, whole=smi.source == "xml") for gpu in smi.gpus]
         found = [symptom for reader in readers for symptom in judge_one(reader, seen)]
+        if not found and not any(reader.whole or reader.supported or reader.spoken for reader in readers) and readers:
+            raise NotThereError("not_supported", "the query did not ask for these readings")
         found += [reader.symptom for reader in readers if reader.unread]
         found += unreliable(smi)
         if not found and not any(reader.supported for reader in readers):

@@ -168,10 +168,12 @@ def _judge_speed(gpus: Iterable[GpuLinks], known: Mapping[int, Gpu]) -> Iterator
 
 
 def _judge_unlisted(gpus: Iterable[GpuLinks], known: Mapping[int, Gpu]) -> Iterator[Symptom]:
-    named = {gpu.index for gpu in gpus}
+    """By UUID: both outputs number the GPUs that they list, and may list others."""
+    named = {gpu.uuid or f"index {gpu.index}" for gpu in gpus}
     for index, gpu in known.items():
-        if index not in named:
-            evidence = (f"GPU {index} is not among the {len(named)} of nvidia-smi nvlink -s",)
+        uuid = gpu.fields.get("uuid", "")
+        if uuid and uuid not in named and f"index {index}" not in named:
+            evidence = (f"{uuid} is not among the {len(named)} GPUs of nvidia-smi nvlink -s",)
             yield Symptom(cause=UNLISTED, part=gpu.part, evidence=evidence)
 
 
@@ -187,7 +189,7 @@ def _state_traits(seen: Seen) -> Iterator[Trait]:
 def _judge_errors(seen: Seen) -> Iterator[Symptom]:
     known = _parts(seen)
     for each in seen.of(ERRORS):
-        part = _link_part(_gpu_part(each.index, "", known), each.link)
+        part = _link_part(_gpu_part(each.index, each.uuid, known), each.link)
         ends = [f"{name}: {count}" for name, count in each.counts.items() if count in _ENDS]
         if ends:
             yield Symptom(cause=SATURATED, part=part, evidence=tuple(ends))
@@ -226,7 +228,7 @@ def _error_counters(seen: Seen) -> Iterator[Counter]:
     known = _parts(seen)
     totals: dict[str, int] = {}
     for each in seen.of(ERRORS):
-        part = _link_part(_gpu_part(each.index, "", known), each.link)
+        part = _link_part(_gpu_part(each.index, each.uuid, known), each.link)
         totals[part.within[0]] = totals.get(part.within[0], 0) + _total(each)
         if _total(each):
             yield Counter(name="nvlink.errors", value=_total(each), part=part.identity)

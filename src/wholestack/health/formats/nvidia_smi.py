@@ -27,7 +27,7 @@ _BROKEN = re.compile(r"err!|unknown error|error|insufficient permissions|\ufffd|
 _NUMBER = re.compile(r"(-?\d{1,18}(?:\.\d{1,18})?(?:[eE][+-]?\d{1,3})?)\s{0,2}(?:%|[A-Za-z][A-Za-z/()]{0,12})?")
 _SKIPPED = {"supported_clocks", "accounted_processes", "processes", "mig_devices"}
 _HANDLE = re.compile(
-    r"Unable to determine the device handle for (?:gpu)?\s?(?P<index>\d{1,3}(?![\da-f]*:))?"
+    r"Unable to determine the device handle for (?:gpu)?\s?(?P<index>\d{1,3}(?![\da-f]{0,8}:[\da-f]))?"
     r"[: ]{0,3}(?P<address>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}(?:\.[0-9a-f])?)?[^\n]{0,200}",
     re.IGNORECASE,
 )

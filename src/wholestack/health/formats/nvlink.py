@@ -45,6 +45,8 @@ class LinkErrors:
 
     index: int
     """Of the GPU."""
+    uuid: str
+    """Of the GPU, or empty."""
     link: int
     counts: dict[str, int]
     """By the tool's name in lower case, for instance ``replay errors``."""
@@ -97,11 +99,13 @@ def read_errors(text: str) -> tuple[LinkErrors, ...]:
         UnreadableError: a counter comes before any GPU, or there is none.
     """
     index: int | None = None
+    uuids: dict[int, str] = {}
     counts: dict[tuple[int, int], dict[str, int]] = {}
     unread: dict[tuple[int, int], list[str]] = {}
     for line in text.splitlines():
         if found := _GPU.fullmatch(line):
             index = int(found[1])
+            uuids[index] = found[3] or ""
         elif found := _COUNT.fullmatch(line):
             if index is None:
                 raise UnreadableError("a counter comes before any GPU")
@@ -114,6 +118,8 @@ def read_errors(text: str) -> tuple[LinkErrors, ...]:
     if not counts:
         raise UnreadableError("no counter is there")
     return tuple(
-        LinkErrors(index=gpu, link=link, counts=each, unread=tuple(unread.get((gpu, link), ())))
+        LinkErrors(
+            index=gpu, uuid=uuids[gpu], link=link, counts=each, unread=tuple(unread.get((gpu, link), ()))
+        )
         for (gpu, link), each in counts.items()
     )

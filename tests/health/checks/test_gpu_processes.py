@@ -1,0 +1,42 @@
+"""Processes that hold a GPU although they are gone or stuck."""
+
+from tests.health.gpu_host import PS, key, smi, told
+
+GPU = f"gpu {key(7)}"
+
+
+def held(*pids, used="40000"):
+    each = "".join(
+        f"<process_info><pid>{pid}</pid><type>C</type><process_name>python</process_name>"
+        f"<used_memory>{used} MiB</used_memory></process_info>"
+        for pid in pids
+    )
+    return smi({7: [(r"<processes>.*?</processes>", f"<processes>{each}</processes>"), ("used", f"{used} MiB")]})
+
+
+def ps(state, pid=4242):
+    return PS + f"   {pid}       1 {state}   86400 alice python\n"
+
+
+def test_a_process_in_use_of_a_gpu_is_normal():
+    assert told(nvidia_smi=held(4242), processes=ps("Sl")) == []
+
+
+def test_a_dead_or_stuck_process_that_holds_memory_is_a_fault_with_its_line():
+    for state in ("Z", "D", "Dl"):
+        assert told(nvidia_smi=held(4242), processes=ps(state)) == [("gpu.stale_process", GPU, "fail")]
+
+
+def test_a_process_that_waited_only_at_the_second_look_is_not_stuck():
+    assert told(nvidia_smi=held(4242), processes=ps("Sl") + ps("D")) == []
+    assert told(nvidia_smi=held(4242), processes=ps("D") + ps("D")) == [("gpu.stale_process", GPU, "fail")]
+
+
+def test_memory_of_an_idle_gpu_that_no_living_process_holds_is_a_warning():
+    assert told(nvidia_smi=held(4242), processes=PS) == [("gpu.orphaned_memory", GPU, "warn")]
+    assert told(nvidia_smi=held()) == [("gpu.orphaned_memory", GPU, "warn")]
+    assert told(nvidia_smi=held(used="500")) == []
+
+
+def test_a_process_that_ended_between_the_two_outputs_is_no_fault_while_others_live():
+    assert told(nvidia_smi=held(4242, 4243), processes=ps("Sl")) == []
