@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.health.gpu_host import OURS, key, look, outputs, smi, told
+from tests.health.gpu_host import NOW, OURS, key, look, outputs, smi, told
+from wholestack.health.check import Before, Counter
 from wholestack.health.judging import judge
 
 GPU = f"gpu {key(1)}"
@@ -60,3 +61,9 @@ def test_lspci_vvv_of_a_narrow_gpu_is_judged():
     )
     (finding,) = judge("gpu.pcie", text, now=0).findings
     assert (finding.status, finding.part) == ("warn", f"gpu {key(1)}")
+
+
+def test_replays_count_by_their_rate():
+    before = Before(at=NOW - 3600, boot_id="b1", counters=(Counter(name="gpu.pcie_replays", value=10, part=GPU),))
+    assert told(nvidia_smi=smi({1: [("replay_counter", "150")]}), before=before) == []
+    assert told(nvidia_smi=smi({1: [("replay_counter", "1500")]}), before=before) == [("gpu.pcie_replays", GPU, "warn")]

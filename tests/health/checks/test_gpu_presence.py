@@ -115,3 +115,23 @@ def test_a_saved_lspci_or_log_is_judged_by_itself():
     assert judge("gpu.off_bus", LOG, now=0).status == "ok"
     assert judge("gpu.off_bus", LOG + line(300, FELL), now=0).status == "fail"
     assert judge("gpu.off_bus", lspci(gone=[2]), now=0).status == "fail"
+
+
+def test_a_hung_tool_is_one_finding_although_three_calls_hang_and_hides_no_other_hung_tool():
+    hung = {
+        name: Output(name=name, exit_status=None, ending="timed_out")
+        for name in ("nvidia_smi", "nvlink_status", "nvlink_errors")
+    }
+    assert told(outputs(**hung)) == [("telemetry.hung", "probe nvidia_smi", "unknown")]
+    fell = LOG + line(1, FELL)
+    assert told(outputs(**hung, kernel_log=fell)) == OFF
+    stuck = Output(name="modules", exit_status=None, ending="timed_out")
+    assert told(outputs(**hung, kernel_log=fell, modules=stuck)) == [
+        *OFF,
+        ("telemetry.hung", "probe modules", "unknown"),
+    ]
+
+
+def test_a_log_that_may_not_be_read_needs_root():
+    denied = Output(name="kernel_log", stderr=b"dmesg: read kernel buffer failed: Operation not permitted\n")
+    assert told(kernel_log=denied) == [("telemetry.needs_root", "probe kernel_log", "unknown")]

@@ -146,7 +146,7 @@ METRICS = """# HELP nvidia_smi_temperature_gpu temperature.gpu
 # TYPE nvidia_smi_temperature_gpu gauge
 nvidia_smi_command_exit_code 0
 nvidia_smi_last_collect_success 1
-nvidia_smi_gpu_info{uuid="u0",name="NVIDIA H100 80GB HBM3",pci_bus_id="00000000:19:00.0",driver_version="590.48.01",serial="1"} 1
+nvidia_smi_gpu_info{uuid="u0",name="NVIDIA H100 80GB HBM3",pci_bus_id="00000000:19:00.0",serial="1"} 1
 nvidia_smi_temperature_gpu{uuid="u0"} 41
 nvidia_smi_temperature_gpu_tlimit{uuid="u0"} 46
 nvidia_smi_remapped_rows_pending{uuid="u0"} 1

@@ -81,6 +81,13 @@ POWER_OUTLIER = Cause(
     remedy="compare clocks and processes with its siblings; run the vendor's diagnostic when the host is idle",
     status="warn",
 )
+CLOCK_OUTLIER = Cause(
+    code="gpu.clock_outlier",
+    says="GPU is clocked lower than others that do the same",
+    owner="cluster team",
+    remedy="compare throttle reasons, power limit and locked clocks (nvidia-smi -q -d CLOCK); undo with nvidia-smi -rgc",
+    status="warn",
+)
 HOT_C = Limit(name="gpu.hot_c", default=90, about="degrees that are a fail where the board states no limit")
 POWER_SHARE = Limit(
     name="gpu.power_limit_share",
@@ -130,6 +137,20 @@ def _counters(seen: Seen) -> Iterable[Counter]:
     return [counter for gpu in listed(seen).gpus for counter in _counters_of(gpu)]
 
 
+def _clocks(seen: Seen) -> Iterator[Measure]:
+    for gpu in listed(seen).gpus:
+        found = reading(gpu, "clocks/sm_clock")
+        if found.kind == "number" and _load(gpu) == "busy":
+            yield Measure(
+                name="gpu.sm_clock_busy_mhz",
+                value=found.number,
+                outlies=CLOCK_OUTLIER,
+                part=gpu.part,
+                bad="low",
+                least=200.0,
+            )
+
+
 def _judge_temperature(reader: Reader, seen: Seen) -> Iterator[Symptom]:
     degrees = reader.number(_TEMPERATURE + "gpu_temp")
     if degrees is None:
@@ -138,11 +159,14 @@ def _judge_temperature(reader: Reader, seen: Seen) -> Iterator[Symptom]:
         reader.unread.append(f"temperature/gpu_temp: {degrees:g} C cannot be")
         return
     hot, warm = _margins(reader, degrees, seen)
-    shown = tuple(f"{path}: {text}" for path, text in reader.gpu.fields.items() if path.startswith(_TEMPERATURE))
     if hot is not None and hot <= 0:
-        yield Symptom(cause=HOT, part=reader.gpu.part, evidence=shown)
+        yield Symptom(cause=HOT, part=reader.gpu.part, evidence=_temperatures_of(reader.gpu))
     elif (warm is not None and warm <= 0) or _memory_too_warm(reader):
-        yield Symptom(cause=WARM, part=reader.gpu.part, evidence=shown)
+        yield Symptom(cause=WARM, part=reader.gpu.part, evidence=_temperatures_of(reader.gpu))
+
+
+def _temperatures_of(gpu: Gpu) -> tuple[str, ...]:
+    return tuple(f"{path}: {text}" for path, text in gpu.fields.items() if path.startswith(_TEMPERATURE))
 
 
 def _margins(reader: Reader, degrees: float, seen: Seen) -> tuple[float | None, float | None]:
@@ -231,7 +255,8 @@ CHECKS = (
         about="GPUs slowed down by heat or power, now or for part of the time",
         probes=(NVIDIA_SMI,),
         parts=("gpu",),
-        causes=(THERMAL, POWER_BRAKE, HARDWARE, SOFTWARE_THERMAL, SHARE),
+        causes=(THERMAL, POWER_BRAKE, HARDWARE, SOFTWARE_THERMAL, SHARE, CLOCK_OUTLIER),
+        measures=_clocks,
         limits=(THROTTLED_SHARE,),
         judge=per_gpu(_judge_throttle),
         counters=_counters,

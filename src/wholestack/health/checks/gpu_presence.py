@@ -9,7 +9,16 @@ import re
 from collections.abc import Iterable, Iterator
 
 from wholestack.health.check import Cause, Check, Limit, Seen, Symptom, Trait
-from wholestack.health.checks.nvidia import KERNEL_LOG, NVIDIA_SMI, QUIET_HOURS, gpu_part, listed, recent, unreliable
+from wholestack.health.checks.nvidia import (
+    KERNEL_LOG,
+    NVIDIA_SMI,
+    QUIET_HOURS,
+    SILENT_TOOLS,
+    gpu_part,
+    listed,
+    recent,
+    unreliable,
+)
 from wholestack.health.checks.pci import INVENTORY as PCI
 from wholestack.health.formats.nvidia_smi import Smi, lost_of
 from wholestack.health.formats.pci import Device
@@ -29,7 +38,8 @@ OFF_BUS = Cause(
         "gpu.ecc_uncorrected", "gpu.init_failed", "gpu.not_listed", "gpu.none_listed", "gpu.count", "gpu.unreadable",
         "gpu.miscount",
         "gpu.silent", "gpu.pcie_width", "gpu.pcie_speed", "gpu.fabric", "gpu.stale_process", "nvlink.inactive",
-        "nvlink.errors", "nvlink.slow", "nvlink.unlisted", "telemetry.field", "telemetry.hung", "telemetry.garbled",
+        "nvlink.errors", "nvlink.slow", "nvlink.unlisted", "telemetry.field",
+        *SILENT_TOOLS,
         "kernel.hung_task", "kernel.lockup", "kernel.aer", "pci.gpus", "processes.blocked", "gpu.orphaned_memory",
     ),
 )  # fmt: skip

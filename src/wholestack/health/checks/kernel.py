@@ -311,7 +311,7 @@ def _judge_oops(seen: Seen) -> Iterator[Symptom]:
 
 
 def _judge_links(seen: Seen) -> Iterator[Symptom]:
-    lines = _window(seen, "mlx5_core", "Link is ", "link down")
+    lines = _window(seen, "mlx5_core", "Link is ")
     for part, of_part in _grouped(lines, _flapping).values():
         if len(of_part) >= seen.limit(FLAPS):
             yield Symptom(cause=LINK_FLAP, part=part, evidence=_said(of_part))

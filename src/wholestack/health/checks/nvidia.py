@@ -71,6 +71,12 @@ UNREADABLE = Cause(
     remedy="run nvidia-smi -q by hand; see what the other findings say of the driver",
     status="unknown",
 )
+SILENT_TOOLS = tuple(
+    f"telemetry.{what} {probe}"
+    for what in ("hung", "garbled")
+    for probe in (NVIDIA_SMI.name, "nvlink_status", "nvlink_errors")
+)
+"""What a fault that makes nvidia-smi hang or give up explains: the silence of its outputs, not that of other tools."""
 QUIET_HOURS = Limit(
     name="kernel.quiet_hours",
     default=24.0,
@@ -139,6 +145,17 @@ def listed(seen: Seen) -> Smi:
     if smi.trouble == "none_found":
         raise NotThereError("not_expected", "nvidia-smi finds no GPU")
     return smi
+
+
+def raise_if_hung(seen: Seen) -> None:
+    """Where ``nvidia-smi -q`` hangs, its other calls do too: their silence is its, once.
+
+    Raises:
+        UnreadableError: it hung.
+    """
+    output = seen.outputs.get(NVIDIA_SMI.name)
+    if output is not None and output.ending in ("hung", "timed_out"):
+        seen.of(NVIDIA_SMI)
 
 
 def unreliable(smi: Smi) -> Iterator[Symptom]:

@@ -11,8 +11,16 @@ from dataclasses import dataclass
 
 from wholestack.health.check import Cause, Check, Limit, Seen, Symptom
 from wholestack.health.checks.gpu_presence import OFF_BUS
-from wholestack.health.checks.nvidia import KERNEL_LOG, NVIDIA_SMI, QUIET_HOURS, listed, recent, unreliable
-from wholestack.health.formats.kernel_log import Line
+from wholestack.health.checks.nvidia import (
+    KERNEL_LOG,
+    NVIDIA_SMI,
+    QUIET_HOURS,
+    SILENT_TOOLS,
+    listed,
+    recent,
+    unreliable,
+)
+from wholestack.health.formats.kernel_log import MOST_LINES_A_WORD, Line
 from wholestack.health.formats.nvidia_smi import Gpu, reading
 from wholestack.health.formats.xids import BENIGN_SXIDS, XidClass, meaning
 from wholestack.health.parts import Part, pci_key
@@ -39,7 +47,7 @@ GSP = Cause(
     says="the GPU's system processor does not answer (Xid)",
     owner="cluster team",
     remedy="drain, then reset the GPU or reboot; update driver and firmware; to the vendor if it returns",
-    explains=(*_BROUGHT_ABOUT, "gpu.xid_reset", "gpu.unreadable", "gpu.silent", "telemetry.field"),
+    explains=(*_BROUGHT_ABOUT, "gpu.xid_reset", "gpu.unreadable", "gpu.silent", "telemetry.field", *SILENT_TOOLS),
 )
 HARDWARE = Cause(
     code="gpu.xid_hardware",
@@ -275,7 +283,8 @@ def _of_group(part: Part, xids: Sequence[Xid], newest: Line, known: dict[str, Gp
     """All lines of one code at one part: the newest stands for them, with their number."""
     last = xids[-1]
     kind, words = meaning(last.code)
-    evidence = (f"Xid {last.code} ({words}), {len(xids)} times; the last one:", newest.text)
+    times = f"{len(xids)} times" if len(xids) < MOST_LINES_A_WORD else f"at least {len(xids)} times"
+    evidence = (f"Xid {last.code} ({words}), {times}; the last one:", newest.text)
     if last.injected:
         yield Symptom(cause=INJECTED, part=part, evidence=evidence)
     elif kind == "recovery":

@@ -19,7 +19,7 @@ Clock = Literal["epoch", "naive", "uptime", "none"]
 
 ZONE_SLACK_HOURS = 14.0
 """A local time without zone may be off by this much; such a line is taken to be that much younger."""
-MOST_LINES_A_WORD = 2000
+MOST_LINES_A_WORD = 500
 """Of a word that floods the log only the newest lines are taken apart."""
 
 WORDS = (
@@ -27,7 +27,7 @@ WORDS = (
     "I/O error", "nvme", "Emask", "ead-only", "readonly", "Shutting down filesystem", "nfs: server",
     "blocked for more than",
     "lockup", "LOCKUP", "stall", "BUG", "Oops", "Kernel panic", "general protection", "mlx5_core", "Link is ",
-    "link down", "link up", "throttled", "AER: ", "EXT4-fs error",
+    "throttled", "AER: ", "EXT4-fs error",
 )  # fmt: skip
 """One of these is in every line that some check looks for."""
 
