@@ -3,7 +3,7 @@
 import pytest
 
 from tests.health.gpu_host import NOW, key, look, smi, told
-from wholestack.health.check import Before, Counter
+from wholestack.health.check import Before, Counter, Expectation
 
 GPU = f"gpu {key(6)}"
 REASON = "clocks_event_reason_"
@@ -82,3 +82,11 @@ def test_time_slowed_down_counts_as_a_share_since_the_last_look():
         ("gpu.throttle_share", GPU, "warn")
     ]
     assert told(nvidia_smi=smi({6: [(name, f"{hour + 6_000_000} us")]}), before=before) == []
+
+
+def test_a_limit_that_the_profile_wants_is_no_fault_and_another_one_is():
+    lower = smi({index: [("current_power_limit", "500.00 W")] for index in range(8)})
+    assert {code for code, _, _ in told(nvidia_smi=lower)} == {"gpu.power_limited"}
+    wanted = Expectation(traits={"gpu.power_limit_w": 500})
+    assert told(nvidia_smi=lower, expectation=wanted) == []
+    assert {code for code, _, _ in told(expectation=wanted)} == {"gpu.power_limited"}

@@ -4,6 +4,7 @@ import pytest
 
 from tests.health.gpu_host import NOW, OURS, key, look, nvlink, nvlink_errors, outputs, smi, told
 from wholestack.health.check import Before, Expectation
+from wholestack.health.judging import judge
 from wholestack.remote.batch import Output
 
 
@@ -79,3 +80,16 @@ def test_a_counter_at_its_end_is_a_warning_and_one_that_is_no_number_is_unknown(
 
 def test_counters_kept_are_few():
     assert len([each for each in look(checks=OURS).after.counters if each.name.startswith("nvlink")]) == 8
+
+
+def test_a_gpu_alone_has_nobody_to_talk_to():
+    alone = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1)\n" + "".join(
+        f"\t Link {link}: <inactive>\n" for link in range(18)
+    )
+    assert judge("nvlink.state", alone, now=0).status == "ok"
+    wanted = Expectation(traits={"nvlink.count": 18})
+    assert judge("nvlink.state", alone, now=0, expectation=wanted).status == "fail"
+
+
+def test_boards_without_nvlink_have_no_counters_either():
+    assert "nvlink.errors" in {each.check for each in look(nvlink_errors="GPU 0: NVIDIA L40S (UUID: GPU-1)\n").skipped}

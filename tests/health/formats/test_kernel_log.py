@@ -1,12 +1,13 @@
 """The kernel log in every dress."""
 
 import contextlib
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wholestack.health.formats.kernel_log import looks_like_kernel_log, read_kernel_log
+from wholestack.health.formats.kernel_log import ZONE_SLACK_HOURS, looks_like_kernel_log, read_kernel_log
 from wholestack.health.judging import judge
 from wholestack.health.probe import UnreadableError
 
@@ -27,7 +28,7 @@ XID = "NVRM: Xid (PCI:0000:9b:00): 119, pid=1, name=nvidia-smi, Timeout"
         ("<4>[  131.740743] ", "uptime"),
         ("kern  :warn  : [  131.740743] ", "uptime"),
         ("4,3964,206764307,-;", "uptime"),
-        ("Feb 14 05:03:41 gpu001 kernel: ", "none"),
+        ("Feb 14 05:03:41 gpu001 kernel: ", "yearly"),
         ("", "none"),
         ("[...] ", "none"),
     ],
@@ -56,6 +57,19 @@ def test_a_time_without_zone_is_taken_to_be_younger_by_what_a_zone_can_do():
     (line,) = found.holding("NVRM")
     assert found.age_hours(line, now=line.at + 10 * 3600, uptime_s=1e6) == 0
     assert found.age_hours(line, now=line.at + 40 * 3600, uptime_s=1e6) == pytest.approx(26)
+
+
+def test_a_date_without_year_is_of_this_or_the_last_year():
+    def age(text, now):
+        found = read_kernel_log(f"{text} gpu001 kernel: {XID}\n")
+        (line,) = found.holding("NVRM")
+        return found.age_hours(line, now=now, uptime_s=1e6)
+
+    now = datetime(2025, 1, 2, 12, tzinfo=UTC).timestamp()
+    assert age("Jan  2 11:00:00", now) == 0
+    assert age("Jan  1 12:00:00", now) == pytest.approx(24 - ZONE_SLACK_HOURS)
+    assert age("Dec 31 12:00:00", now) == pytest.approx(48 - ZONE_SLACK_HOURS)
+    assert age("Mar 01 12:00:00", now) > 7000
 
 
 @pytest.mark.parametrize(

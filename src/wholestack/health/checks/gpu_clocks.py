@@ -6,7 +6,7 @@ active at the moment of the look counts; so does the share of time that the driv
 
 from collections.abc import Iterable, Iterator
 
-from wholestack.health.check import Cause, Check, Counter, Limit, Measure, Seen, Symptom
+from wholestack.health.check import Cause, Check, Counter, Limit, Measure, Scalar, Seen, Symptom, Trait
 from wholestack.health.checks.nvidia import NVIDIA_SMI, Reader, is_desktop, listed, per_gpu
 from wholestack.health.formats.nvidia_smi import Gpu, reading
 
@@ -85,7 +85,7 @@ CLOCK_OUTLIER = Cause(
     code="gpu.clock_outlier",
     says="GPU is clocked lower than others that do the same",
     owner="cluster team",
-    remedy="compare throttle reasons, power limit and locked clocks (nvidia-smi -q -d CLOCK); undo with nvidia-smi -rgc",
+    remedy="compare throttle reasons, power limit and locked clocks (nvidia-smi -q -d CLOCK); then nvidia-smi -rgc",
     status="warn",
 )
 HOT_C = Limit(name="gpu.hot_c", default=90, about="degrees that are a fail where the board states no limit")
@@ -97,6 +97,7 @@ POWER_SHARE = Limit(
 THROTTLED_SHARE = Limit(
     name="gpu.throttled_share", default=0.01, about="share of the time slowed down that is a warning"
 )
+POWER_TRAIT = "gpu.power_limit_w"
 IDLE_PERCENT = 5.0
 BUSY_PERCENT = 90.0
 
@@ -225,9 +226,30 @@ def _judge_power(reader: Reader, seen: Seen) -> Iterator[Symptom]:
     ]
     reader.number(*_draw_paths())
     lowest = min((limit for limit in limits if limit is not None), default=None)
-    if default and lowest is not None and lowest < default * seen.limit(POWER_SHARE) and not is_desktop(reader.gpu):
+    if (
+        lowest is None
+        or not default
+        or is_desktop(reader.gpu)
+        or _same(seen.expectation.traits.get(POWER_TRAIT), lowest)
+    ):
+        return
+    if lowest < default * seen.limit(POWER_SHARE):
         evidence = (f"power limit {lowest:g} W, the board's default is {default:g} W",)
         yield Symptom(cause=POWER_LIMITED, part=reader.gpu.part, evidence=evidence)
+
+
+def _same(wanted: Scalar | None, watts: float) -> bool:
+    """Whether the profile wants just this limit."""
+    return isinstance(wanted, int | float) and abs(wanted - watts) < 1
+
+
+def _power_traits(seen: Seen) -> Iterator[Trait]:
+    for gpu in listed(seen).gpus:
+        found = reading(
+            gpu, *(base + name for base in _POWER for name in ("current_power_limit", "enforced_power_limit"))
+        )
+        if found.kind == "number":
+            yield Trait(name=POWER_TRAIT, value=round(found.number), differs=POWER_LIMITED, part=gpu.part)
 
 
 def _draw_paths() -> tuple[str, ...]:
@@ -279,6 +301,8 @@ CHECKS = (
         causes=(POWER_LIMITED, POWER_OUTLIER),
         limits=(POWER_SHARE,),
         judge=per_gpu(_judge_power),
+        traits=_power_traits,
+        trait_names=(POWER_TRAIT,),
         measures=_powers,
     ),
 )

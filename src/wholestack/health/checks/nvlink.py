@@ -133,11 +133,13 @@ def _judge_state(seen: Seen) -> Iterator[Symptom]:
 
 
 def _expected(gpu: GpuLinks, gpus: Iterable[GpuLinks], seen: Seen) -> int:
-    """How many links of a GPU should be up."""
+    """How many links of a GPU should be up; one alone (a slice of a host, a lone GH200) has nobody to talk to."""
     wanted = seen.expectation.traits.get("nvlink.count")
     if isinstance(wanted, int):
         return wanted
     siblings = [other for other in gpus if other.name == gpu.name]
+    if len(siblings) == 1:
+        return gpu.active
     if _MODULES.search(gpu.name):
         return max(1, *(len(other.links) for other in siblings))
     return max(other.active for other in siblings)

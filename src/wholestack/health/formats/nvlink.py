@@ -60,12 +60,17 @@ class LinkErrors:
 
 def looks_like_states(text: str) -> bool:
     """Begins with a GPU and has a link with a speed or none."""
-    return text.lstrip().startswith("GPU ") and not looks_like_errors(text)
+    return (
+        text.lstrip().startswith("GPU ")
+        and re.search(r"Link \d{1,3}: [A-Za-z][A-Za-z \-]{0,60}: ", text[:4000]) is None
+    )
 
 
 def looks_like_errors(text: str) -> bool:
-    """Has a link with a named counter."""
-    return bool(re.search(r"Link \d{1,3}: [A-Za-z][A-Za-z \-]{0,60}: ", text[:4000]))
+    """Has a link with a named counter, or GPUs without any link."""
+    begin = text[:4000]
+    named = re.search(r"Link \d{1,3}: [A-Za-z][A-Za-z \-]{0,60}: ", begin) is not None
+    return named or (begin.lstrip().startswith("GPU ") and "Link " not in begin)
 
 
 def read_states(text: str) -> tuple[GpuLinks, ...]:
@@ -100,7 +105,8 @@ def read_errors(text: str) -> tuple[LinkErrors, ...]:
     """Counters of every link that has some.
 
     Raises:
-        UnreadableError: a counter comes before any GPU, or there is none.
+        NotThereError: GPUs are named, but no counter.
+        UnreadableError: a counter comes before any GPU, or neither is there.
     """
     index: int | None = None
     uuids: dict[int, str] = {}
@@ -119,6 +125,8 @@ def read_errors(text: str) -> tuple[LinkErrors, ...]:
             of_link[what.lower()] = int(count)
         elif what.lower().endswith(("error", "errors")) and count.strip("[]<> ").lower() != "n/a":
             unread.setdefault(key, []).append(f"Link {link}: {what}: {count}")
+    if not counts and uuids:
+        raise NotThereError("not_supported", "no GPU has counters of NVLinks")
     if not counts:
         raise UnreadableError("no counter is there")
     return tuple(
