@@ -135,3 +135,9 @@ def test_a_hung_tool_is_one_finding_although_three_calls_hang_and_hides_no_other
 def test_a_log_that_may_not_be_read_needs_root():
     denied = Output(name="kernel_log", stderr=b"dmesg: read kernel buffer failed: Operation not permitted\n")
     assert told(kernel_log=denied) == [("telemetry.needs_root", "probe kernel_log", "unknown")]
+
+
+def test_what_the_tool_says_on_standard_error_counts():
+    said = b"Unable to determine the device handle for GPU0000:9B:00.0: Unknown Error\n"
+    split = Output(name="nvidia_smi", stdout=smi(without=[4]).encode(), stderr=said, exit_status=15)
+    assert told(nvidia_smi=split, expectation=EIGHT, nvlink_status=nvlink(without=[4])) == OFF

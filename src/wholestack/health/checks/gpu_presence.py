@@ -192,7 +192,7 @@ def _judge_count(seen: Seen) -> Iterator[Symptom]:
 
 def _count(seen: Seen) -> Iterable[Trait]:
     smi = _smi_or_none(seen) if _was_asked(seen) else None
-    if smi is not None and smi.trouble in ("", "none_found"):
+    if smi is not None and (smi.source != "message" or smi.trouble == "none_found"):
         yield Trait(name="gpu.count", value=len(smi.gpus), differs=COUNT, part=HOST)
     elif not _was_asked(seen):
         yield Trait(name="gpu.count", value=len(gpus_on_bus(seen)), differs=COUNT, part=HOST)

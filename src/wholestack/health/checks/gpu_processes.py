@@ -27,6 +27,8 @@ ORPHANED = Cause(
 ORPHANED_MIB = Limit(
     name="gpu.orphaned_mib", default=2048, about="MiB in use on an idle GPU without a process that are a warning"
 )
+HELD_MIB = 200.0
+"""Least memory that a process which ps does not know must hold: more than what a driver's context leaves behind."""
 _LINE = re.compile(r"\s*(\d{1,10})\s+\d{1,10}\s+([A-Za-z][^\s]{0,9})\s+(\S{1,20})\s+(\S{1,64})\s+(\S[^\n]{0,300})")
 
 
@@ -109,8 +111,9 @@ def _mib(used: float | None) -> str:
 
 def _orphaned(gpu: Gpu, gone: list[Process], seen: Seen) -> Iterator[Symptom]:
     """Under MIG, and where memory is handed to virtual machines, processes are not listed with the GPU."""
+    least = HELD_MIB if gone else seen.limit(ORPHANED_MIB)
     used, load = reading(gpu, "fb_memory_usage/used"), reading(gpu, "utilization/gpu_util")
-    if used.kind != "number" or used.number < seen.limit(ORPHANED_MIB) or gpu.mig_devices:
+    if used.kind != "number" or used.number < least or gpu.mig_devices:
         return
     reader = Reader(gpu)
     if reader.word("mig_mode/current_mig", required=False) == "Enabled" or load.number > 0 or _is_shared(gpu):

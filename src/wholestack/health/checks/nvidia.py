@@ -32,13 +32,13 @@ def _smi_failure(output: Output) -> str:
 
     A text that one of the readers knows is left to that reader.
     """
-    text = output.text
+    text = output.text + output.stderr.decode(errors="replace")
     known = looks_like_xml(text) or looks_like_message(text)
     return "" if known or not output.exit_status else f"exit status {output.exit_status}"
 
 
 NVIDIA_SMI: Probe[Smi] = Probe(
-    command=Command(name="nvidia_smi", shell="nvidia-smi -q -x 2>&1", limit_s=20, max_bytes=3_000_000),
+    command=Command(name="nvidia_smi", shell="nvidia-smi -q -x", limit_s=20, max_bytes=3_000_000),
     formats=(
         Format(name="nvidia-smi -q -x", matches=looks_like_xml, read=read_xml),
         Format(name="nvidia-smi's last words", matches=looks_like_message, read=read_message),
@@ -46,6 +46,7 @@ NVIDIA_SMI: Probe[Smi] = Probe(
         Format(name="nvidia_smi_* metrics (nvidia_gpu_exporter)", matches=looks_like_metrics, read=read_metrics),
     ),
     failure=_smi_failure,
+    with_stderr=True,
 )
 
 

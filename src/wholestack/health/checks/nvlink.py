@@ -28,11 +28,12 @@ from wholestack.health.telemetry import FIELD
 from wholestack.remote.batch import Command
 
 STATUS: Probe[tuple[GpuLinks, ...]] = Probe(
-    command=Command(name="nvlink_status", shell="nvidia-smi nvlink -s 2>&1", limit_s=20, max_bytes=200_000),
+    command=Command(name="nvlink_status", shell="nvidia-smi nvlink -s", limit_s=20, max_bytes=200_000),
+    with_stderr=True,
     formats=(Format(name="nvidia-smi nvlink -s", matches=looks_like_states, read=read_states),),
 )
 ERRORS: Probe[tuple[LinkErrors, ...]] = Probe(
-    command=Command(name="nvlink_errors", shell="nvidia-smi nvlink -e 2>&1", limit_s=20, max_bytes=400_000),
+    command=Command(name="nvlink_errors", shell="nvidia-smi nvlink -e", limit_s=20, max_bytes=400_000),
     formats=(Format(name="nvidia-smi nvlink -e", matches=looks_like_errors, read=read_errors),),
 )
 INACTIVE = Cause(

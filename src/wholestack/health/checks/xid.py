@@ -167,7 +167,7 @@ _LINK = re.compile(r"\bLink (-?\d{1,3})\b", re.IGNORECASE)
 _SEVERITY = re.compile(r"\b(Non-?fatal|Fatal)\b", re.IGNORECASE)
 _ACTION = re.compile(r"to 0x[0-9a-fA-F]{1,4} \(([^)\n]{1,60})\)")
 _SXID = re.compile(
-    r"(?P<driver>nvidia-nvswitch\d{1,3}): SXid \((?:PCI:)?(?P<address>[0-9a-fA-F:.]{7,20})\): "
+    r"SXid \((?:PCI:)?(?P<address>[0-9a-fA-F:.]{7,20})\): "
     r"(?P<code>\d{1,6})(?P<rest>,[^\n]{0,1500}|)\s*$"
 )
 

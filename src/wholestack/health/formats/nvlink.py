@@ -89,7 +89,7 @@ def read_states(text: str) -> tuple[GpuLinks, ...]:
             gpus.append((found, [], False))
         elif gpus and _ALL_INACTIVE.search(line):
             gpus[-1] = (gpus[-1][0], gpus[-1][1], True)
-        elif line.strip() and not _UNSUPPORTED.search(line):
+        elif line.strip() and not line.startswith("WARNING") and not _UNSUPPORTED.search(line):
             raise UnreadableError(f"not a line about NVLink: {line.strip()[:80]!r}")
     if not gpus:
         raise UnreadableError("no GPU is named")
