@@ -29,6 +29,7 @@ def test_a_dead_or_stuck_process_that_holds_memory_is_a_fault_with_its_line():
 
 def test_a_process_that_waited_only_at_the_second_look_is_not_stuck():
     assert told(nvidia_smi=held(4242), processes=ps("Sl") + ps("D")) == []
+    assert told(nvidia_smi=held(4242), processes=ps("D") + PS.splitlines()[0] + "\n") == []
     assert told(nvidia_smi=held(4242), processes=ps("D") + ps("D")) == [("gpu.stale_process", GPU, "fail")]
 
 

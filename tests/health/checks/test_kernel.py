@@ -90,11 +90,11 @@ HOST = "host "
         ),
         (
             ["pcieport 0000:97:01.0: AER: Uncorrected (Fatal) error received: 0000:98:00.0"],
-            [("kernel.aer", "pci 0000:97:01", "fail")],
+            [("kernel.pcie_error", "pci 0000:98:00", "fail")],
         ),
         (
             ["mce: CPU12: Package temperature above threshold, cpu clock throttled (total events = 7)"],
-            [("kernel.thermal", "cpu 12", "warn")],
+            [("kernel.thermal", "cpu", "warn")],
         ),
     ],
 )

@@ -40,7 +40,8 @@ OFF_BUS = Cause(
         "gpu.silent", "gpu.pcie_width", "gpu.pcie_speed", "gpu.fabric", "gpu.stale_process", "nvlink.inactive",
         "nvlink.errors", "nvlink.slow", "nvlink.unlisted", "telemetry.field",
         *SILENT_TOOLS,
-        "kernel.hung_task", "kernel.lockup", "kernel.aer", "pci.gpus", "processes.blocked", "gpu.orphaned_memory",
+        "kernel.hung_task", "kernel.lockup", "kernel.pcie_error", "pci.gpus", "processes.blocked",
+        "gpu.orphaned_memory",
     ),
 )  # fmt: skip
 INIT_FAILED = Cause(

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from wholestack.health.check import Cause, Check, Limit, Seen, Symptom
 from wholestack.health.checks.nvidia import NVIDIA_SMI, Reader, listed, unreliable
@@ -37,32 +37,39 @@ class Running:
     """One line of ``ps``."""
 
     pid: int
-    state: str
-    """As ps prints it: ``Z`` dead, ``D`` waits in the kernel; more letters may follow."""
+    stuck: bool
+    """Dead (state Z), or waits in the kernel (D)."""
+    waits: bool
+    """In state D."""
     line: str
 
 
 def _read_processes(text: str) -> dict[int, Running]:
-    """One table or two, one after the other: a state that passed between them does not count as stuck."""
+    """One table; perhaps a second, taken later, of all processes or of those in state D. What was in state D once only
+    was reading, not stuck."""
     tables: list[dict[int, Running]] = []
     for line in text.splitlines():
         if line.lstrip().startswith("PID"):
             tables.append({})
         elif tables and (words := _LINE.fullmatch(line)) is not None:
-            tables[-1][int(words[1])] = Running(pid=int(words[1]), state=words[2], line=line.strip())
-    if not tables or not all(tables):
+            state, pid = words[2], int(words[1])
+            tables[-1][pid] = Running(pid=pid, stuck=state[0] in "ZDX", waits=state[0] == "D", line=line.strip())
+    if not tables or not tables[0]:
         raise UnreadableError("ps lists no process")
-    first, last = tables[0], tables[-1]
-    for pid, earlier in first.items():
-        if pid in last and last[pid].state[0] == "D" and earlier.state[0] != "D":
-            last[pid] = earlier
-    return {**first, **last} if len(tables) > 1 else last
+    last = tables[-1]
+    return {
+        pid: replace(each, stuck=pid in last and last[pid].waits) if each.waits else each
+        for pid, each in tables[0].items()
+    }
 
 
 PROCESSES: Probe[dict[int, Running]] = Probe(
     command=Command(
         name="processes",
-        shell="ps -eo pid,ppid,stat,etimes,user:32,comm; sleep 2; ps -eo pid,ppid,stat,etimes,user:32,comm",
+        shell=(
+            "ps -eo pid,ppid,stat,etimes,user:32,comm; sleep 2; "
+            "ps -eo pid,ppid,stat,etimes,user:32,comm | awk 'NR == 1 || $3 ~ /^D/'"
+        ),
         limit_s=10,
         max_bytes=3_000_000,
     ),
@@ -102,7 +109,7 @@ def _dead(process: Process, running: dict[int, Running] | None) -> str:
     if running is None or process.pid not in running:
         return ""
     line = running[process.pid]
-    return f"{line.line} holds {_mib(process.used_mib)}" if line.state[0] in "ZDX" else ""
+    return f"{line.line} holds {_mib(process.used_mib)}" if line.stuck else ""
 
 
 def _mib(used: float | None) -> str:

@@ -30,7 +30,7 @@ WORDS = (
     "I/O error", "nvme", "Emask", "ead-only", "readonly", "Shutting down filesystem", "nfs: server",
     "blocked for more than",
     "lockup", "LOCKUP", "stall", "BUG", "Oops", "Kernel panic", "general protection", "mlx5_core", "Link is ",
-    "throttled", "AER: ", "EXT4-fs error",
+    "throttled", "AER: ", "EXT4-fs error", "EDAC MC",
 )  # fmt: skip
 """One of these is in every line that some check looks for."""
 
