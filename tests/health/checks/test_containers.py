@@ -121,3 +121,11 @@ def test_a_host_without_docker_or_without_gpus_is_no_fault():
 def test_the_container_device_interface_counts_as_the_runtime():
     cdi = json.dumps(INFO | {"Runtimes": {"runc": {}}, "DiscoveredDevices": [{"ID": "nvidia.com/gpu=all"}]})
     assert told(docker=cdi) == []
+
+
+def test_a_host_without_gpus_need_start_no_container_with_them():
+    failed = Output(name="container_gpu", stdout=b"docker: Error: could not select device driver\n", exit_status=125)
+    gone = Output(name="nvidia_smi", exit_status=127)
+    bare = "00:00.0 Host bridge [0600]: Intel Corporation Device [8086:09a2]\n"
+    found = look(container_gpu=failed, nvidia_smi=gone, pci=bare, docker=json.dumps(INFO | {"Runtimes": {"runc": {}}}))
+    assert "container_gpu" in {each.check for each in found.skipped}

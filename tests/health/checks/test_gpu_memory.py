@@ -109,3 +109,13 @@ def test_an_error_in_a_mig_device_is_its_gpus():
     )
     changed = smi({2: [(r"<mig_devices>.*</mig_devices>", device)]})
     assert told(outputs(nvidia_smi=changed)) == [("gpu.ecc_uncorrected", GPU, "fail")]
+
+
+def test_a_gpu_with_ecc_off_counts_no_errors_and_is_not_silent():
+    off = [
+        ("current_ecc", "Disabled"),
+        ("pending_ecc", "Disabled"),
+        (r"<volatile>.*</volatile>", "<volatile>N/A</volatile>"),
+        (r"<aggregate>.*</aggregate>", "<aggregate>N/A</aggregate>"),
+    ]
+    assert told(nvidia_smi=smi({2: off})) == [("gpu.ecc_mode", GPU, "warn")]

@@ -15,7 +15,7 @@ def held(*pids, used="40000"):
 
 
 def ps(state, pid=4242):
-    return PS + f"   {pid}       1 {state}   86400 alice python\n"
+    return PS + f"   {pid}    4000 {state}   86400 alice python\n"
 
 
 def test_a_process_in_use_of_a_gpu_is_normal():
@@ -41,3 +41,12 @@ def test_memory_of_an_idle_gpu_that_no_living_process_holds_is_a_warning():
 
 def test_a_process_that_ended_between_the_two_outputs_is_no_fault_while_others_live():
     assert told(nvidia_smi=held(4242, 4243), processes=ps("Sl")) == []
+
+
+def test_a_process_without_parent_on_an_idle_gpu_for_days_was_left_behind():
+    old = PS + "   4242       1 Sl   400000 ivan python3\n"
+    assert told(nvidia_smi=held(4242), processes=old) == [("gpu.process_left_behind", GPU, "warn")]
+    assert told(nvidia_smi=held(4242), processes=old.replace("400000", "40000")) == []
+    assert told(nvidia_smi=held(4242), processes=old.replace("   1 Sl", "4000 Sl")) == []
+    busy = held(4242).replace("<gpu_util>0 %", "<gpu_util>93 %")
+    assert told(nvidia_smi=busy, processes=old) == []

@@ -185,3 +185,30 @@ def test_data_lines_of_an_sxid_are_not_events_of_their_own():
 
 def test_every_code_of_the_table_has_words():
     assert all(0 < code < 1000 and words for code, (_, words) in MEANINGS.items())
+
+
+def test_the_death_of_a_job_on_all_gpus_is_taken_in_by_the_gpu_that_broke():
+    log = LOG + xid(48, "DBE", hours=1.0)
+    log += "".join(
+        xid(45, f"pid={pid}, name=python, Ch 1", address=f"PCI:{key(pid)}", hours=0.99) for pid in range(1, 8)
+    )
+    assert told(kernel_log=log) == [("gpu.xid_memory", GPU, "fail")]
+    late = log + xid(31, "pid=99, name=other, x", address=f"PCI:{key(5)}", hours=0.2)
+    assert ("gpu.xid_application", f"gpu {key(5)}", "warn") in told(kernel_log=late)
+
+
+def test_the_death_of_a_job_by_its_own_error_is_one_finding_of_the_gpu_that_erred():
+    log = LOG + xid(45, "pid=3, name=python, Ch 1", address=f"PCI:{key(1)}", hours=1.001)
+    log += xid(31, "pid=2, name=python, Ch 1", address=f"PCI:{key(2)}", hours=1.0)
+    log += xid(45, "pid=4, name=python, Ch 1", address=f"PCI:{key(3)}", hours=0.999)
+    assert told(kernel_log=log) == [("gpu.xid_application", f"gpu {key(2)}", "warn")]
+
+
+def test_a_programs_error_is_of_no_interest_after_some_hours():
+    assert told(kernel_log=LOG + xid(31, "pid=2, name=python, Ch 1", hours=5)) != []
+    assert told(kernel_log=LOG + xid(31, "pid=2, name=python, Ch 1", hours=7)) == []
+
+
+def test_an_xid_63_of_a_gpu_without_remapped_rows_is_a_warning():
+    log = LOG + xid(63, "Row Remapper: New row (0x1) marked for remapping, reset gpu to activate.")
+    assert told(kernel_log=log) == [("gpu.xid_remap", GPU, "warn")]

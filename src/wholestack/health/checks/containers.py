@@ -3,11 +3,13 @@
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from wholestack.health.check import Cause, Check, Seen, Symptom, Trait
-from wholestack.health.checks.gpu_presence import gpus_on_bus
+from wholestack.health.checks.gpu_presence import gpus_on_bus, lost_keys
 from wholestack.health.checks.nvidia import NVIDIA_SMI
+from wholestack.health.checks.pci import INVENTORY as PCI
 from wholestack.health.parts import Part
 from wholestack.health.probe import Format, NotThereError, Probe, UnreadableError
 from wholestack.remote.batch import Command, Output
@@ -234,11 +236,14 @@ def _judge_container_gpu(seen: Seen) -> Iterator[Symptom]:
     if re.search(r"docker: (?:command )?not found", said):
         raise NotThereError("not_installed", "docker is not installed")
     smi = seen.maybe(NVIDIA_SMI)
+    if not gpus and smi is None and seen.maybe(PCI) is not None and not gpus_on_bus(seen):
+        raise NotThereError("not_expected", "no NVIDIA GPU on this host")
+    part = replace(DOCKER_PART, within=("driver nvidia", *(f"gpu {key}" for key in lost_keys(seen))))
     if not gpus:
-        yield Symptom(cause=NO_GPU, part=DOCKER_PART, evidence=tuple(said.splitlines()[-4:]))
+        yield Symptom(cause=NO_GPU, part=part, evidence=tuple(said.splitlines()[-4:]))
     elif smi is not None and len(smi.gpus) > len(gpus):
         evidence = (f"{len(gpus)} GPUs inside, {len(smi.gpus)} outside", *gpus)
-        yield Symptom(cause=FEWER_GPUS, part=DOCKER_PART, evidence=evidence)
+        yield Symptom(cause=FEWER_GPUS, part=part, evidence=evidence)
 
 
 CHECKS = (

@@ -14,7 +14,7 @@ from wholestack.health.parts import Part, pci_key
 from wholestack.health.probe import Format, Probe, UnreadableError
 from wholestack.remote.batch import Command
 
-_BLINDS = ("gpu.unreadable", "gpu.none_listed", "gpu.count", *SILENT_TOOLS)
+_BLINDS = ("gpu.unreadable", "gpu.none_listed", "gpu.count", "container.gpu", "container.fewer_gpus", *SILENT_TOOLS)
 
 NOT_LOADED = Cause(
     code="driver.not_loaded",

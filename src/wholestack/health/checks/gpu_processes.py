@@ -17,6 +17,14 @@ STALE = Cause(
     remedy="end it and its parent (fuser -v /dev/nvidia*); in state D only a reset of the GPU or a reboot helps",
     explains=("gpu.orphaned_memory", "processes.blocked"),
 )
+LEFT_BEHIND = Cause(
+    code="gpu.process_left_behind",
+    says="a process that lost its parent days ago holds memory of an idle GPU",
+    owner="cluster team",
+    remedy="ask its user, then end it (kill PID); see why the job's end did not",
+    status="warn",
+    explains=("gpu.orphaned_memory",),
+)
 ORPHANED = Cause(
     code="gpu.orphaned_memory",
     says="memory of an idle GPU is in use, but no living process holds it",
@@ -27,9 +35,12 @@ ORPHANED = Cause(
 ORPHANED_MIB = Limit(
     name="gpu.orphaned_mib", default=2048, about="MiB in use on an idle GPU without a process that are a warning"
 )
+LEFT_HOURS = Limit(
+    name="gpu.process_left_hours", default=24, about="age of a process without parent on an idle GPU that is a warning"
+)
 HELD_MIB = 200.0
 """Least memory that a process which ps does not know must hold: more than what a driver's context leaves behind."""
-_LINE = re.compile(r"\s*(\d{1,10})\s+\d{1,10}\s+([A-Za-z][^\s]{0,9})\s+(\S{1,20})\s+(\S{1,64})\s+(\S[^\n]{0,300})")
+_LINE = re.compile(r"\s*(\d{1,10})\s+(\d{1,10})\s+([A-Za-z][^\s]{0,9})\s+(\d{1,10})\s+(\S{1,64})\s+(\S[^\n]{0,300})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +52,9 @@ class Running:
     """Dead (state Z), or waits in the kernel (D)."""
     waits: bool
     """In state D."""
+    parentless: bool
+    """A child of process 1."""
+    age_s: int
     line: str
 
 
@@ -52,8 +66,15 @@ def _read_processes(text: str) -> dict[int, Running]:
         if line.lstrip().startswith("PID"):
             tables.append({})
         elif tables and (words := _LINE.fullmatch(line)) is not None:
-            state, pid = words[2], int(words[1])
-            tables[-1][pid] = Running(pid=pid, stuck=state[0] in "ZDX", waits=state[0] == "D", line=line.strip())
+            pid, state = int(words[1]), words[3][0]
+            tables[-1][pid] = Running(
+                pid=pid,
+                stuck=state in "ZDX",
+                waits=state == "D",
+                parentless=words[2] == "1",
+                age_s=int(words[4]),
+                line=line.strip(),
+            )
     if not tables or not tables[0]:
         raise UnreadableError("ps lists no process")
     last = tables[-1]
@@ -90,6 +111,8 @@ def _judge(seen: Seen) -> Iterator[Symptom]:
         gone = [each for each in gpu.processes if running is not None and each.pid not in running]
         if dead:
             yield Symptom(cause=STALE, part=gpu.part, evidence=tuple(dead))
+        elif left := [said for each in gpu.processes if (said := _left(gpu, each, running, seen))]:
+            yield Symptom(cause=LEFT_BEHIND, part=gpu.part, evidence=tuple(left))
         elif len(gone) == len(gpu.processes):
             yield from _orphaned(gpu, gone, seen)
     yield from unreliable(smi)
@@ -110,6 +133,20 @@ def _dead(process: Process, running: dict[int, Running] | None) -> str:
         return ""
     line = running[process.pid]
     return f"{line.line} holds {_mib(process.used_mib)}" if line.stuck else ""
+
+
+def _left(gpu: Gpu, process: Process, running: dict[int, Running] | None, seen: Seen) -> str:
+    """What ps says of a process that nobody waits for any more on a GPU that does nothing."""
+    if running is None or process.pid not in running or not _is_idle(gpu) or (process.used_mib or 0) < HELD_MIB:
+        return ""
+    line = running[process.pid]
+    old = line.parentless and line.age_s >= seen.limit(LEFT_HOURS) * 3600
+    return f"{line.line} holds {_mib(process.used_mib)}" if old else ""
+
+
+def _is_idle(gpu: Gpu) -> bool:
+    load = reading(gpu, "utilization/gpu_util")
+    return load.kind == "number" and load.number == 0
 
 
 def _mib(used: float | None) -> str:
@@ -142,8 +179,8 @@ CHECKS = (
         about="dead or stuck processes that hold a GPU, and memory in use that nobody holds",
         probes=(NVIDIA_SMI, PROCESSES),
         parts=("gpu",),
-        causes=(STALE, ORPHANED),
-        limits=(ORPHANED_MIB,),
+        causes=(STALE, LEFT_BEHIND, ORPHANED),
+        limits=(ORPHANED_MIB, LEFT_HOURS),
         judge=_judge,
     ),
 )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf
 
 from wholestack.health.check import Cause, Check, Limit, Seen, Symptom
-from wholestack.health.checks.nvidia import KERNEL_LOG, QUIET_HOURS, recent
+from wholestack.health.checks.nvidia import JOB_HOURS, KERNEL_LOG, QUIET_HOURS, recent
 from wholestack.health.checks.pci import LINKS
 from wholestack.health.formats.kernel_log import Line
 from wholestack.health.parts import HOST, Part, PartKind, pci_key
@@ -196,7 +196,8 @@ def _window(seen: Seen, *words: str) -> list[Line]:
 
 
 def _judge_oom(seen: Seen) -> Iterator[Symptom]:
-    lines = [line for line in _window(seen, "ut of memory", "oom-kill", "oom_reaper") if _KILLED.search(line.message)]
+    dated = recent(seen, seen.limit(JOB_HOURS), "ut of memory", "oom-kill", "oom_reaper")
+    lines = [line for line in dated if _KILLED.search(line.message)]
     if lines:
         yield Symptom(cause=OOM, evidence=_said(lines))
 
@@ -379,7 +380,7 @@ def _check(
 
 
 CHECKS = (
-    _check("kernel.oom", "processes ended because memory ran out", _judge_oom, (OOM,), ("host",)),
+    _check("kernel.oom", "processes ended because memory ran out", _judge_oom, (OOM,), ("host",), JOB_HOURS),
     _check(
         "kernel.machine_check",
         "machine checks, corrected and not",

@@ -83,6 +83,11 @@ QUIET_HOURS = Limit(
     default=24.0,
     about="hours without the event after which a fault that only the kernel log shows counts as healed",
 )
+JOB_HOURS = Limit(
+    name="kernel.job_quiet_hours",
+    default=6.0,
+    about="hours after which a job's own error (out of memory, a program's Xid) is of no more interest",
+)
 _DESKTOP = re.compile(r"GeForce|Quadro|TITAN|\bRTX\b|GTX", re.IGNORECASE)
 
 

@@ -41,7 +41,14 @@ INACTIVE = Cause(
     says="NVLink is down",
     owner="vendor",
     remedy="drain, reset the GPUs or reboot; if a link stays down, have the GPU, bridge or baseboard checked",
-    explains=("nvlink.errors", "nvlink.slow", "gpu.xid_nvlink", "nvlink.count", "gpu.xid_application"),
+    explains=(
+        "nvlink.errors",
+        "nvlink.slow",
+        "gpu.xid_nvlink",
+        "nvlink.count",
+        "gpu.xid_application",
+        "gpu.fabric",
+    ),
 )
 ALL_INACTIVE = Cause(
     code="nvlink.all_inactive",

@@ -6,12 +6,13 @@ siblings do not. A number that is not known is a warning, never silence. Which n
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from wholestack.health.check import Cause, Check, Limit, Seen, Symptom
 from wholestack.health.checks.gpu_presence import OFF_BUS
 from wholestack.health.checks.nvidia import (
+    JOB_HOURS,
     KERNEL_LOG,
     NVIDIA_SMI,
     QUIET_HOURS,
@@ -105,6 +106,7 @@ APPLICATION = Cause(
     owner="job owner",
     remedy="look for the error in the program (compute-sanitizer, cuda-gdb); run it on another host to compare",
     status="warn",
+    explains=("gpu.xid_application",),
 )
 REPEATED = Cause(
     code="gpu.xid_repeated",
@@ -133,6 +135,7 @@ RECOVERY = Cause(
     says="the driver asks for a recovery of the GPU",
     owner="cluster team",
     remedy="drain, then do what it asks for: reset the GPU (nvidia-smi --gpu-reset -i ID) or reboot the host",
+    explains=("gpu.xid_application",),
 )
 SWITCH_FATAL = Cause(
     code="nvswitch.fatal",
@@ -157,6 +160,11 @@ CAUSES: dict[XidClass, Cause] = {
 MANY_PROGRAMS = Limit(
     name="gpu.xid_programs", default=4, about="programs with an error of their own on one GPU that point to the GPU"
 )
+
+TOGETHER_S = 600.0
+"""Seconds within which the deaths of one job's processes follow on each other."""
+CLEAN_UPS = (43, 45)
+"""Xids that end a program after an error that another line tells."""
 
 _XID = re.compile(
     r"NVRM: Xid \((?:PCI:)?(?P<address>[0-9a-fA-F:.]{7,20})\): (?P<code>\d{1,6})(?P<rest>,[^\n]{0,1500}|)\s*$"
@@ -257,19 +265,73 @@ def _fatal(text: str) -> bool | None:
 def _judge_xid(seen: Seen) -> Iterator[Symptom]:
     dated = recent(seen, seen.limit(QUIET_HOURS), "NVRM")
     lines = [(xid, line) for line in dated if (xid := read_xid(line.message)) is not None]
+    young = {line.place for line in recent(seen, seen.limit(JOB_HOURS), "NVRM")}
     smi = seen.maybe(NVIDIA_SMI)
     known = {gpu.key: gpu for gpu in smi.gpus} if smi is not None else {}
     groups: dict[tuple[Part, int, bool], list[tuple[Xid, Line]]] = {}
     for xid, line in lines:
-        groups.setdefault((_part(xid, known), xid.code, xid.injected), []).append((xid, line))
+        if line.place in young or not _is_of_program(xid):
+            groups.setdefault((_part(xid, known), xid.code, xid.injected), []).append((xid, line))
+    holders = _holders([each for group in groups.values() for each in group], known)
     symptoms = [
         symptom
-        for (part, _, _), found in groups.items()
-        for symptom in _of_group(part, [xid for xid, _ in found], found[-1][1], known)
+        for (part, code, _), found in groups.items()
+        for symptom in _of_group(_held(part, code, holders), [xid for xid, _ in found], found[-1][1], known)
     ]
     # Equals are merged and keep the status of the first, so the mild ones come last.
     yield from sorted(symptoms, key=lambda symptom: symptom.status == "warn")
     yield from _repeated(lines, known, seen)
+
+
+def _is_of_program(xid: Xid) -> bool:
+    return meaning(xid.code)[0] == "application"
+
+
+def _held(part: Part, code: int, holders: Mapping[str, tuple[str, ...]]) -> Part:
+    """The part of a program's error, held by what brought it about."""
+    return replace(part, within=holders.get(part.identity, ())) if meaning(code)[0] == "application" else part
+
+
+def _holders(lines: Sequence[tuple[Xid, Line]], known: dict[str, Gpu]) -> dict[str, tuple[str, ...]]:
+    """What brought about the programs' errors of each GPU, by identities of parts.
+
+    A job on several GPUs dies on all of them when one breaks, or when it makes an error of its own: within minutes,
+    most with an Xid 45 or 43. That is one Finding, of the GPU that broke or, of a job, that erred first.
+    """
+    faults = [(line.at, _part(xid, known).identity) for xid, line in lines if not _is_of_program(xid)]
+    errors: dict[str, list[tuple[Xid, Line]]] = {}
+    for xid, line in lines:
+        if _is_of_program(xid):
+            errors.setdefault(_part(xid, known).identity, []).append((xid, line))
+    held = {gpu: _near(found, faults) for gpu, found in errors.items()}
+    for together in _clusters({gpu: found for gpu, found in errors.items() if not held[gpu]}):
+        first = next((gpu for gpu in together if not _only_cleans_up(errors[gpu])), together[0])
+        held.update({gpu: (first,) for gpu in together if gpu != first})
+    return held
+
+
+def _clusters(errors: Mapping[str, Sequence[tuple[Xid, Line]]]) -> Iterator[list[str]]:
+    """GPUs whose first errors lie close together, in the order of time."""
+    together: list[str] = []
+    begin = 0.0
+    for gpu, found in sorted(errors.items(), key=lambda item: (item[1][0][1].at, item[1][0][1].place)):
+        if together and found[0][1].at - begin > TOGETHER_S:
+            yield together
+            together = []
+        begin = begin if together else found[0][1].at
+        together.append(gpu)
+    if together:
+        yield together
+
+
+def _only_cleans_up(found: Sequence[tuple[Xid, Line]]) -> bool:
+    return all(xid.code in CLEAN_UPS for xid, _ in found)
+
+
+def _near(found: Sequence[tuple[Xid, Line]], faults: Sequence[tuple[float, str]]) -> tuple[str, ...]:
+    """Identities of faulty parts, if each of these errors came soon after one of the faults."""
+    near = [{part for at, part in faults if -60 <= line.at - at <= TOGETHER_S} for _, line in found]
+    return tuple(sorted(set().union(*near))) if near and all(near) else ()
 
 
 def _part(xid: Xid, known: dict[str, Gpu]) -> Part:
@@ -298,8 +360,10 @@ def _of_group(part: Part, xids: Sequence[Xid], newest: Line, known: dict[str, Gp
 
 
 def _remap_is_done(gpu: Gpu | None) -> bool:
-    """Whether the GPU says by now that no remap waits."""
-    return gpu is not None and reading(gpu, "remapped_rows/remapped_row_pending").text.lower() == "no"
+    """Whether the GPU says by now that no remap waits and that rows are remapped."""
+    if gpu is None or reading(gpu, "remapped_rows/remapped_row_pending").text.lower() != "no":
+        return False
+    return any(reading(gpu, f"remapped_rows/remapped_row_{kind}").number > 0 for kind in ("corr", "unc"))
 
 
 def _repeated(lines: list[tuple[Xid, Line]], known: dict[str, Gpu], seen: Seen) -> Iterator[Symptom]:
@@ -350,7 +414,7 @@ CHECKS = (
         probes=(KERNEL_LOG, NVIDIA_SMI),
         parts=("gpu", "nvlink"),
         causes=tuple(dict.fromkeys((*CAUSES.values(), REPEATED, INJECTED))),
-        limits=(QUIET_HOURS, MANY_PROGRAMS),
+        limits=(QUIET_HOURS, JOB_HOURS, MANY_PROGRAMS),
         judge=_judge_xid,
     ),
     Check(
