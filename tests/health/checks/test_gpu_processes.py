@@ -50,3 +50,9 @@ def test_a_process_without_parent_on_an_idle_gpu_for_days_was_left_behind():
     assert told(nvidia_smi=held(4242), processes=old.replace("   1 Sl", "4000 Sl")) == []
     busy = held(4242).replace("<gpu_util>0 %", "<gpu_util>93 %")
     assert told(nvidia_smi=busy, processes=old) == []
+
+
+def test_a_process_without_parent_beside_a_job_was_left_behind():
+    table = PS + "   4242       1 Sl   400000 ivan python3\n   4243    4000 Rl   3600 eve python3\n"
+    busy = held(4242, 4243).replace("<gpu_util>0 %", "<gpu_util>93 %")
+    assert told(nvidia_smi=busy, processes=table) == [("gpu.process_left_behind", GPU, "warn")]

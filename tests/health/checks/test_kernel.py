@@ -135,6 +135,19 @@ def test_harmless_lines_are_no_faults(message):
     assert told(kernel_log=LOG + line(1, message)) == []
 
 
+def test_where_edac_names_a_module_the_cpu_is_not_to_blame():
+    log = LOG + line(
+        1, "EDAC MC4: 1 UE memory read error on CPU_SrcID#1_MC#0_Chan#0_DIMM#1 (channel:0 slot:1 page:0x6d9)"
+    )
+    log += line(1, "mce: [Hardware Error]: CPU 12: Machine Check Exception: 5 Bank 7: be00000000800400 uncorrected")
+    assert told(kernel_log=log) == [("kernel.machine_check", "dimm CPU_SrcID#1_MC#0_Chan#0_DIMM#1", "fail")]
+
+
+def test_heat_is_no_machine_check():
+    text = "mce: CPU0: Package temperature above threshold, cpu clock throttled (total events = 4530)"
+    assert told(kernel_log=LOG + line(1, text) * 3) == [("kernel.thermal", "cpu", "warn")]
+
+
 def test_mount_points_are_named_where_the_host_told_them():
     mounts = "/dev/sdb1 /data ext4 ro 0 0\nstorage01:/home /home nfs4 rw 0 0\n"
     log = LOG + line(1, "EXT4-fs (sdb1): Remounting filesystem read-only")

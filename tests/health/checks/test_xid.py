@@ -212,3 +212,11 @@ def test_a_programs_error_is_of_no_interest_after_some_hours():
 def test_an_xid_63_of_a_gpu_without_remapped_rows_is_a_warning():
     log = LOG + xid(63, "Row Remapper: New row (0x1) marked for remapping, reset gpu to activate.")
     assert told(kernel_log=log) == [("gpu.xid_remap", GPU, "warn")]
+
+
+def test_a_fall_without_an_xid_takes_in_the_death_of_the_job_too():
+    log = LOG + line(1, "NVRM: GPU 0000:19:00.0: GPU has fallen off the bus.")
+    log += "".join(
+        xid(45, f"pid={pid}, name=python, Ch 1", address=f"PCI:{key(pid)}", hours=0.99) for pid in range(1, 8)
+    )
+    assert told(kernel_log=log) == [("gpu.off_bus", GPU, "fail")]

@@ -20,6 +20,7 @@ from wholestack.health.checks.nvidia import (
     unreliable,
 )
 from wholestack.health.checks.pci import INVENTORY as PCI
+from wholestack.health.formats.kernel_log import Line
 from wholestack.health.formats.nvidia_smi import Smi, lost_of
 from wholestack.health.formats.pci import Device
 from wholestack.health.parts import HOST, Part, pci_key
@@ -127,11 +128,17 @@ def _told_by_kernel(seen: Seen) -> Iterator[Symptom]:
         lines = recent(seen, seen.limit(OFF_BUS_HOURS), "NVRM")
     except (NotThereError, UnreadableError):
         return
+    for line, key, cause in gone(lines):
+        yield Symptom(cause=cause, part=gpu_part(seen, key), evidence=(line.text,))
+
+
+def gone(lines: Iterable[Line]) -> Iterator[tuple[Line, str, Cause]]:
+    """Lines that tell of a GPU that fell off the bus or did not come up, its address, and which of the two."""
     for line in lines:
         cause = OFF_BUS if _FELL.search(line.message) else INIT_FAILED if _INIT.search(line.message) else None
         address = _ADDRESS.search(line.message)
         if cause is not None and address is not None and "NVRM" in line.message:
-            yield Symptom(cause=cause, part=gpu_part(seen, pci_key(address[0])), evidence=(line.text,))
+            yield line, pci_key(address[0]), cause
 
 
 def _told_by_bus(seen: Seen) -> Iterator[Symptom]:

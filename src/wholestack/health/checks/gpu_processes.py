@@ -19,7 +19,7 @@ STALE = Cause(
 )
 LEFT_BEHIND = Cause(
     code="gpu.process_left_behind",
-    says="a process that lost its parent days ago holds memory of an idle GPU",
+    says="a process that lost its parent days ago holds memory of the GPU",
     owner="cluster team",
     remedy="ask its user, then end it (kill PID); see why the job's end did not",
     status="warn",
@@ -136,8 +136,12 @@ def _dead(process: Process, running: dict[int, Running] | None) -> str:
 
 
 def _left(gpu: Gpu, process: Process, running: dict[int, Running] | None, seen: Seen) -> str:
-    """What ps says of a process that nobody waits for any more on a GPU that does nothing."""
-    if running is None or process.pid not in running or not _is_idle(gpu) or (process.used_mib or 0) < HELD_MIB:
+    """What ps says of a process that nobody waits for any more, on a GPU that does nothing or works for another one."""
+    if running is None or process.pid not in running or (process.used_mib or 0) < HELD_MIB:
+        return ""
+    if not _is_idle(gpu) and not any(
+        other.pid in running and not running[other.pid].parentless for other in gpu.processes
+    ):
         return ""
     line = running[process.pid]
     old = line.parentless and line.age_s >= seen.limit(LEFT_HOURS) * 3600

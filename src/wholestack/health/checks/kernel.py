@@ -129,8 +129,9 @@ TIMEOUTS = Limit(
 
 _KILLED = re.compile(r"(?:out of memory: Kill(?:ed)? process|oom-kill:constraint|oom_reaper: reaped)", re.IGNORECASE)
 _MCE = re.compile(r"\[Hardware Error\]|machine check|mce: |EDAC MC\d{1,3}: \d{1,6} [UC]E ", re.IGNORECASE)
+_MODULE = re.compile(r"EDAC MC\d{1,3}: \d{1,6} [UC]E [^\n]{0,80}? on (\S{1,80})")
 _MCE_BANNER = re.compile(
-    r"mce: (?:CPU supports|Using|CPU\d{1,5}: Thermal)|machine check (?:support|polling)|mce: .{0,40}cpu clock throttled"
+    r"mce: (?:CPU supports|Using|CPU\d{1,5}: Thermal)|machine check (?:support|polling)|mce: .{0,100}cpu clock throttled"
     r"|MCE support|BERT: Error records|(?:HEST|GHES|ERST|EINJ): ",
     re.IGNORECASE,
 )
@@ -203,23 +204,21 @@ def _judge_oom(seen: Seen) -> Iterator[Symptom]:
 
 
 def _judge_machine_check(seen: Seen) -> Iterator[Symptom]:
-    """Where EDAC names the memory, the CPU that saw it is not to blame."""
+    """Where EDAC names a memory module, the CPU that saw it is not to blame."""
     lines = [
         line
         for line in _window(seen, "achine check", "Hardware Error", "mce: ", "EDAC MC")
         if _MCE.search(line.message) and not _MCE_BANNER.search(line.message)
     ]
-    of_memory = any("EDAC MC" in line.message for line in lines)
+    module = next((found for line in lines[::-1] if (found := _MODULE.search(line.message))), None)
+    part = Part(kind="dimm", key=module[1]) if module is not None else None
     bad = [line for line in lines if _UNCORRECTED.search(line.message) and not _CORRECTED_WORDS.search(line.message)]
-    for part, of_part in _grouped(bad, lambda line: HOST if of_memory else _cpu(line)).values():
-        yield Symptom(cause=MACHINE_CHECK, part=part, evidence=_said(of_part))
+    for blamed, of_part in _grouped(bad, lambda line: part or _cpu(line)).values():
+        yield Symptom(cause=MACHINE_CHECK, part=blamed, evidence=_said(of_part))
     if not bad and len(lines) >= seen.limit(CORRECTED):
-        parts = {part.identity: part for line in lines if (part := _cpu(line)).kind == "cpu" and not of_memory}
-        yield Symptom(
-            cause=MACHINE_CHECK_CORRECTED,
-            part=next(iter(parts.values())) if len(parts) == 1 else HOST,
-            evidence=_said(lines),
-        )
+        cpus = {each.identity: each for line in lines if (each := _cpu(line)).kind == "cpu"}
+        only = next(iter(cpus.values())) if len(cpus) == 1 else HOST
+        yield Symptom(cause=MACHINE_CHECK_CORRECTED, part=part or only, evidence=_said(lines))
 
 
 def _cpu(line: Line) -> Part:
@@ -337,7 +336,8 @@ def _judge_pcie(seen: Seen) -> Iterator[Symptom]:
     for line in recent(seen, inf, "mlx5_core"):
         found = _LIMITED.search(line.message)
         if found is not None and pci_key(found[1]).partition(".")[0] not in told:
-            yield Symptom(cause=PCIE_LIMITED, part=Part(kind="pci", key=pci_key(found[1])), evidence=(line.text,))
+            part = Part(kind="pci", key=pci_key(found[1]), label=found[1])
+            yield Symptom(cause=PCIE_LIMITED, part=part, evidence=(line.text,))
     for part, of_part in _grouped(_window(seen, "AER: "), _aer).values():
         yield Symptom(cause=AER, part=part, evidence=_said(of_part))
 
@@ -349,7 +349,7 @@ def _aer(line: Line) -> Part | None:
         return None
     sender = _SENDER.search(line.message)
     key = pci_key(sender[1] if sender is not None else found[1])
-    return Part(kind="pci", key=key, within=(f"gpu {key}",))
+    return Part(kind="pci", key=key, label=sender[1] if sender is not None else found[1], within=(f"gpu {key}",))
 
 
 def _judge_thermal(seen: Seen) -> Iterator[Symptom]:
@@ -386,7 +386,7 @@ CHECKS = (
         "machine checks, corrected and not",
         _judge_machine_check,
         (MACHINE_CHECK, MACHINE_CHECK_CORRECTED),
-        ("cpu", "host"),
+        ("dimm", "cpu", "host"),
         CORRECTED,
     ),
     _check(

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from wholestack.health.check import Cause, Check, Limit, Seen, Symptom
-from wholestack.health.checks.gpu_presence import OFF_BUS
+from wholestack.health.checks.gpu_presence import OFF_BUS, gone
 from wholestack.health.checks.nvidia import (
     JOB_HOURS,
     KERNEL_LOG,
@@ -272,7 +272,8 @@ def _judge_xid(seen: Seen) -> Iterator[Symptom]:
     for xid, line in lines:
         if line.place in young or not _is_of_program(xid):
             groups.setdefault((_part(xid, known), xid.code, xid.injected), []).append((xid, line))
-    holders = _holders([each for group in groups.values() for each in group], known)
+    lost = [(line.at, f"gpu {key}") for line, key, _ in gone(dated)]
+    holders = _holders([each for group in groups.values() for each in group], known, lost)
     symptoms = [
         symptom
         for (part, code, _), found in groups.items()
@@ -292,13 +293,15 @@ def _held(part: Part, code: int, holders: Mapping[str, tuple[str, ...]]) -> Part
     return replace(part, within=holders.get(part.identity, ())) if meaning(code)[0] == "application" else part
 
 
-def _holders(lines: Sequence[tuple[Xid, Line]], known: dict[str, Gpu]) -> dict[str, tuple[str, ...]]:
+def _holders(
+    lines: Sequence[tuple[Xid, Line]], known: dict[str, Gpu], lost: Sequence[tuple[float, str]]
+) -> dict[str, tuple[str, ...]]:
     """What brought about the programs' errors of each GPU, by identities of parts.
 
     A job on several GPUs dies on all of them when one breaks, or when it makes an error of its own: within minutes,
     most with an Xid 45 or 43. That is one Finding, of the GPU that broke or, of a job, that erred first.
     """
-    faults = [(line.at, _part(xid, known).identity) for xid, line in lines if not _is_of_program(xid)]
+    faults = [*lost, *((line.at, _part(xid, known).identity) for xid, line in lines if not _is_of_program(xid))]
     errors: dict[str, list[tuple[Xid, Line]]] = {}
     for xid, line in lines:
         if _is_of_program(xid):
