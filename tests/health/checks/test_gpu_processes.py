@@ -56,3 +56,10 @@ def test_a_process_without_parent_beside_a_job_was_left_behind():
     table = PS + "   4242       1 Sl   400000 ivan python3\n   4243    4000 Rl   3600 eve python3\n"
     busy = held(4242, 4243).replace("<gpu_util>0 %", "<gpu_util>93 %")
     assert told(nvidia_smi=busy, processes=table) == [("gpu.process_left_behind", GPU, "warn")]
+
+
+def test_a_process_without_parent_beside_another_users_job_was_left_behind_however_young():
+    table = PS + "   4242       1 Sl   600 ivan python3\n   4243    4000 Rl   300 eve python3\n"
+    busy = held(4242, 4243).replace("<gpu_util>0 %", "<gpu_util>93 %")
+    assert told(nvidia_smi=busy, processes=table) == [("gpu.process_left_behind", GPU, "warn")]
+    assert told(nvidia_smi=busy, processes=table.replace("ivan", "eve")) == []

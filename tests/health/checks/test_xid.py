@@ -220,3 +220,8 @@ def test_a_fall_without_an_xid_takes_in_the_death_of_the_job_too():
         xid(45, f"pid={pid}, name=python, Ch 1", address=f"PCI:{key(pid)}", hours=0.99) for pid in range(1, 8)
     )
     assert told(kernel_log=log) == [("gpu.off_bus", GPU, "fail")]
+
+
+def test_errors_on_several_links_of_one_gpu_are_one_finding():
+    log = LOG + "".join(xid(149, f"NETIR_LINK_EVT Fatal XC0 i0 Link {link:02d} (0x0)") for link in (13, 14, 2))
+    assert told(kernel_log=log) == [("gpu.xid_nvlink", f"nvlink {key(0)}/13", "fail")]

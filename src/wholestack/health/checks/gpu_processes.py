@@ -19,7 +19,7 @@ STALE = Cause(
 )
 LEFT_BEHIND = Cause(
     code="gpu.process_left_behind",
-    says="a process that lost its parent days ago holds memory of the GPU",
+    says="a process that lost its parent holds memory of the GPU",
     owner="cluster team",
     remedy="ask its user, then end it (kill PID); see why the job's end did not",
     status="warn",
@@ -55,6 +55,7 @@ class Running:
     parentless: bool
     """A child of process 1."""
     age_s: int
+    user: str
     line: str
 
 
@@ -73,6 +74,7 @@ def _read_processes(text: str) -> dict[int, Running]:
                 waits=state == "D",
                 parentless=words[2] == "1",
                 age_s=int(words[4]),
+                user=words[5],
                 line=line.strip(),
             )
     if not tables or not tables[0]:
@@ -136,16 +138,17 @@ def _dead(process: Process, running: dict[int, Running] | None) -> str:
 
 
 def _left(gpu: Gpu, process: Process, running: dict[int, Running] | None, seen: Seen) -> str:
-    """What ps says of a process that nobody waits for any more, on a GPU that does nothing or works for another one."""
-    if running is None or process.pid not in running or (process.used_mib or 0) < HELD_MIB:
+    """What ps says of a process that nobody waits for any more.
+
+    It is old and its GPU does nothing, or works for a job with a parent; beside another user's job, age is no matter.
+    """
+    line = running.get(process.pid) if running is not None else None
+    if running is None or line is None or not line.parentless or (process.used_mib or 0) < HELD_MIB:
         return ""
-    if not _is_idle(gpu) and not any(
-        other.pid in running and not running[other.pid].parentless for other in gpu.processes
-    ):
-        return ""
-    line = running[process.pid]
-    old = line.parentless and line.age_s >= seen.limit(LEFT_HOURS) * 3600
-    return f"{line.line} holds {_mib(process.used_mib)}" if old else ""
+    others = [other for each in gpu.processes if (other := running.get(each.pid)) is not None and not other.parentless]
+    old = line.age_s >= seen.limit(LEFT_HOURS) * 3600 and (bool(others) or _is_idle(gpu))
+    foreign = any(other.user != line.user for other in others)
+    return f"{line.line} holds {_mib(process.used_mib)}" if old or foreign else ""
 
 
 def _is_idle(gpu: Gpu) -> bool:

@@ -131,7 +131,7 @@ _KILLED = re.compile(r"(?:out of memory: Kill(?:ed)? process|oom-kill:constraint
 _MCE = re.compile(r"\[Hardware Error\]|machine check|mce: |EDAC MC\d{1,3}: \d{1,6} [UC]E ", re.IGNORECASE)
 _MODULE = re.compile(r"EDAC MC\d{1,3}: \d{1,6} [UC]E [^\n]{0,80}? on (\S{1,80})")
 _MCE_BANNER = re.compile(
-    r"mce: (?:CPU supports|Using|CPU\d{1,5}: Thermal)|machine check (?:support|polling)|mce: .{0,100}cpu clock throttled"
+    r"mce: (?:CPU supports|Using|CPU\d{1,5}: Thermal)|machine check (?:support|polling)|.{0,100}cpu clock throttled"
     r"|MCE support|BERT: Error records|(?:HEST|GHES|ERST|EINJ): ",
     re.IGNORECASE,
 )

@@ -6,7 +6,7 @@ siblings do not. A number that is not known is a warning, never silence. Which n
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from wholestack.health.check import Cause, Check, Limit, Seen, Symptom
@@ -91,7 +91,7 @@ NVLINK = Cause(
     says="NVLink error (Xid)",
     owner="vendor",
     remedy="drain, reset the GPUs or reboot; if it returns, have GPU, bridge, cable or baseboard checked",
-    explains=_BROUGHT_ABOUT,
+    explains=(*_BROUGHT_ABOUT, "gpu.xid_nvlink"),
 )
 WEAR = Cause(
     code="gpu.xid_wear",
@@ -280,8 +280,20 @@ def _judge_xid(seen: Seen) -> Iterator[Symptom]:
         for symptom in _of_group(_held(part, code, holders), [xid for xid, _ in found], found[-1][1], known)
     ]
     # Equals are merged and keep the status of the first, so the mild ones come last.
-    yield from sorted(symptoms, key=lambda symptom: symptom.status == "warn")
+    yield from _by_first_link(sorted(symptoms, key=lambda symptom: symptom.status == "warn"))
     yield from _repeated(lines, known, seen)
+
+
+def _by_first_link(symptoms: Iterable[Symptom]) -> Iterator[Symptom]:
+    """Errors on several links of one GPU are one Finding, of the link that is named first."""
+    first: dict[str, str] = {}
+    for symptom in symptoms:
+        part = symptom.part
+        if symptom.cause is NVLINK and part.kind == "nvlink":
+            leader = first.setdefault(part.within[0], part.identity)
+            if leader != part.identity:
+                part = replace(part, within=(*part.within, leader))
+        yield replace(symptom, part=part)
 
 
 def _is_of_program(xid: Xid) -> bool:
