@@ -36,7 +36,7 @@ ORPHANED_MIB = Limit(
     name="gpu.orphaned_mib", default=2048, about="MiB in use on an idle GPU without a process that are a warning"
 )
 LEFT_HOURS = Limit(
-    name="gpu.process_left_hours", default=24, about="age of a process without parent on an idle GPU that is a warning"
+    name="gpu.process_left_hours", default=6, about="age of a process without parent on an idle GPU that is a warning"
 )
 HELD_MIB = 200.0
 """Least memory that a process which ps does not know must hold: more than what a driver's context leaves behind."""
