@@ -43,10 +43,10 @@ def test_a_process_that_ended_between_the_two_outputs_is_no_fault_while_others_l
     assert told(nvidia_smi=held(4242, 4243), processes=ps("Sl")) == []
 
 
-def test_a_process_without_parent_on_an_idle_gpu_for_days_was_left_behind():
+def test_a_process_without_parent_on_an_idle_gpu_for_hours_was_left_behind():
     old = PS + "   4242       1 Sl   400000 ivan python3\n"
     assert told(nvidia_smi=held(4242), processes=old) == [("gpu.process_left_behind", GPU, "warn")]
-    assert told(nvidia_smi=held(4242), processes=old.replace("400000", "40000")) == []
+    assert told(nvidia_smi=held(4242), processes=old.replace("400000", "20000")) == []
     assert told(nvidia_smi=held(4242), processes=old.replace("   1 Sl", "4000 Sl")) == []
     busy = held(4242).replace("<gpu_util>0 %", "<gpu_util>93 %")
     assert told(nvidia_smi=busy, processes=old) == []
