@@ -212,7 +212,7 @@ def lost_of(smi: Smi) -> Iterator[Lost]:
     """GPUs that are named but lost, from lines around the document or from readings that say so."""
     yield from smi.lost
     for gpu in smi.gpus:
-        said = [f"{path}: {text}" for path, text in gpu.fields.items() if kind_of(text) == "lost"]
+        said = [f"{path}: {text}" for path, text in gpu.fields.items() if "GPU" in text and kind_of(text) == "lost"]
         if said:
             yield Lost(key=gpu.key, line=f"{gpu.key}: {'; '.join(said[:3])}")
 
