@@ -106,16 +106,14 @@ class InfiniBand:
 
 def looks_like_sysfs(text: str) -> bool:
     """Lines such as ``mlx5_0/ports/1/state:4: ACTIVE`` or ``mlx5_0/fw_ver:28.41.1000``."""
-    return (
-        re.match(r"(?:\./)?[\w-]+/(?:ports/|fw_ver:|board_id:|hca_type:|node_guid:|device/)", text.lstrip()) is not None
-    )
+    files = r"ports/|fw_ver:|board_id:|hca_type:|node_guid:|device/numa_node:"
+    return re.match(rf"(?:\./)?[\w-]{{1,64}}/(?:{files})", first_line(text)[:200]) is not None
 
 
 def looks_like_tab(text: str) -> bool:
     """Lines such as ``ports/1/state TAB 4: ACTIVE``, with or without the device in front."""
-    return (
-        re.match(r"(?:[\w-]+/)?(?:ports/\d+/\w+|fw_ver|board_id|hca_type|node_guid)[\w/]*\t", text.lstrip()) is not None
-    )
+    files = r"ports/\d+/[\w/]+|fw_ver|board_id|hca_type|node_guid|device/numa_node"
+    return re.match(rf"(?:[\w-]{{1,64}}/)?(?:{files})\t", first_line(text)[:200]) is not None
 
 
 def looks_like_perfquery(text: str) -> bool:
