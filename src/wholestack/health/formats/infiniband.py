@@ -30,6 +30,8 @@ PERFQUERY_NAMES = {
     "PortXmitData": "port_xmit_data",
     "PortRcvData": "port_rcv_data",
 }
+RATE = re.compile(r"(\d{1,5}(?:\.\d{1,3})?)(?: Gb/sec|$)")
+LANES = re.compile(r"\((\d{1,2})X")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,13 +61,13 @@ class Port:
     @property
     def rate_gbs(self) -> float | None:
         """Gb/s; ``None`` if it cannot be read."""
-        found = re.match(r"([\d.]+)(?: Gb/sec|$)", self.rate)
-        return _number(found[1]) if found else None
+        found = RATE.match(self.rate)
+        return float(found[1]) if found else None
 
     @property
     def lanes(self) -> int | None:
         """4 for ``4X``; ``None`` where the rate does not say."""
-        found = re.search(r"\((\d{1,2})X", self.rate)
+        found = LANES.search(self.rate)
         return int(found[1]) if found else None
 
     @property
@@ -290,10 +292,3 @@ def _colon_fields(text: str) -> dict[str, str]:
         if colon:
             found[name.strip()] = value.strip()
     return found
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
