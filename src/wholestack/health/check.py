@@ -175,7 +175,6 @@ class Seen:
         self.uptime_s = uptime_s
         self.before = before
         self._facts: dict[tuple[str, int], Any] = {}
-        self._earlier: dict[tuple[str, str], int] | None = None
 
     def of(self, probe: Probe[F]) -> F:
         """Facts of a probe.
@@ -205,14 +204,6 @@ class Seen:
         """The profile's value of a limit, or its default."""
         return self.expectation.limits.get(limit.name, limit.default)
 
-    @property
-    def earlier(self) -> Mapping[tuple[str, str], int]:
-        """Counters of the last look by name and part; empty if there was none."""
-        if self._earlier is None:
-            counters = self.before.counters if self.before else ()
-            self._earlier = {(one.name, one.part): one.value for one in counters}
-        return self._earlier
-
     def rate(self, counter: Counter) -> Rate | None:
         """Growth since the last look, else since boot; ``None`` if neither is known.
 
@@ -220,10 +211,10 @@ class Seen:
         """
         before = self.before
         if before is not None and before.boot_id == self.boot_id and self.now > before.at:
-            old = self.earlier.get((counter.name, counter.part))
-            if old is not None and old <= counter.value:
-                hours = (self.now - before.at) / 3600
-                return Rate(delta=counter.value - old, hours=hours, since="last look")
+            for old in before.counters:
+                if (old.name, old.part) == (counter.name, counter.part) and old.value <= counter.value:
+                    hours = (self.now - before.at) / 3600
+                    return Rate(delta=counter.value - old.value, hours=hours, since="last look")
         if self.uptime_s is None:
             return None
         return Rate(delta=counter.value, hours=self.uptime_s / 3600, since="boot")

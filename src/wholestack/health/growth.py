@@ -54,7 +54,7 @@ class Memory:
 
     def __init__(self, seen: Seen) -> None:
         self._seen = seen
-        self._old = seen.earlier
+        self._old = {(one.name, one.part): one.value for one in seen.before.counters} if seen.before else {}
         self._same_boot = seen.before is not None and seen.before.boot_id == seen.boot_id and seen.before.at < seen.now
 
     def growth(self, counter: Counter, levels: Levels, *, marker: str) -> Growth:
