@@ -107,6 +107,12 @@ def test_lost_links_since_the_last_look_warn_fail_and_heal_after_a_quiet_day():
     assert said(later(one, 25, link_downed=3)) == []
 
 
+def test_a_link_that_retrains_is_a_warning_and_part_of_its_flapping():
+    assert said(put(link_error_recovery=200, uptime_h=10)) == [f"warn ib.recovering {PORT}"]
+    both = put(link_error_recovery=200, link_downed=30, uptime_h=10)
+    assert said(both) == [f"fail ib.flapping {PORT}"]
+
+
 def test_a_profile_scales_the_limits():
     assert said(put(symbol_error=5000, profile=Expectation(limits={"ib.error_scale": 10}))) == []
     assert said(put(link_downed=37, uptime_h=240, profile=Expectation(limits={"ib.flaps_per_day": 5}))) == [

@@ -72,6 +72,8 @@ CONSEQUENCES = (
     "ib.slow",
     "ib.narrow",
     "ib.error_rate",
+    "ib.remote_error_rate",
+    "ib.recovering",
     "ib.flapping",
     "ib.counter_full",
     "ib.inactive",
