@@ -210,7 +210,8 @@ def _rule(
 
 
 _SUPPLY = r"power supply|\bPSU?[ _#]?\d|PSU"
-_BEYOND = r"(?:critical|non-recoverable) going|transition to (?:critical|non-recoverable)"
+_BEYOND = r"(?<!non-)critical going|non-recoverable going|transition to (?:critical|non-recoverable)"
+_NEAR = r"non-critical going|transition to non-critical"
 RULES = (
     _rule(r"AC lost|input lost|input out-of-range", POWER_LOST, "psu"),
     _rule(r"failure detected|power supply inactive", POWER_FAILED, "psu", sensor=_SUPPLY),
@@ -232,7 +233,9 @@ RULES = (
     _rule(r"log (?:almost )?full", LOG_FULL, "bmc"),
     _rule(r"lower (?:critical|non-recoverable) going low|failure|predictive", FAN, "fan", sensor="fan"),
     _rule(r"transition to (?:critical|non-recoverable)", FAN, "fan", sensor="fan"),
+    _rule(r"lower non-critical going low", FAN, "fan", sensor="fan", status="warn"),
     _rule(_BEYOND, HOT, "sensor", sensor="temp"),
+    _rule(_NEAR, HOT, "sensor", sensor="temp", status="warn"),
     _rule(_BEYOND, VOLTAGE, "sensor", sensor="volt|current"),
 )
 LASTING = frozenset(
@@ -261,9 +264,7 @@ def part_of(kind: PartKind, sensor: str, words: str, seen: Seen) -> Part:
         return HOST
     if kind == "dimm":
         return _dimm(f"{sensor} {words}", sensor, seen)
-    if kind == "pci" and (
-        bus := re.search(r"bus:? ?(?:0x)?([0-9a-f]{2}).*?dev(?:ice)?:? ?(?:0x)?([0-9a-f]{1,2})", words, re.IGNORECASE)
-    ):
+    if kind == "pci" and (bus := _BUS.search(words)):
         return Part(kind="pci", key=pci_key(f"{bus[1]}:{bus[2]}"), label=sensor)
     name = _named(sensor, seen)
     if kind == "psu" and (number := re.search(r"(?:PSU?|power supply)[ _#]?(\d{1,2})\b", name, re.IGNORECASE)):
@@ -288,7 +289,7 @@ def _named(sensor: str, seen: Seen) -> str:
 
 
 _DIMM_NAME = re.compile(
-    r"\b(?:CPU ?\d[_ ]?)?(?:P\d[_-])?DIMM[ _#]?[A-Z]{0,2}\d{0,2}\b(?:\(CPU\d\))?|\((?:[^()|]*\|)?\s*([A-P]\d{1,2})\s*\)"
+    r"\b(?:CPU ?\d[_ ]?)?(?:P\d[_-])?DIMM[ _#]?[A-Z]{0,2}\d{0,2}\b(?:\(CPU\d\))?|\b([A-P]\d{1,2})\)"
 )
 
 

@@ -317,7 +317,7 @@ def _self_test(drive: Drive) -> Iterator[Symptom]:
     if not isinstance(result, dict):
         return
     # NVMe result codes 5, 6 and 7 are failures (Base Specification, "Self-test Result Data Structure").
-    if result.get("passed") is False or (result is newest.get("self_test_result") and result.get("value") in (5, 6, 7)):
+    if result.get("passed") is False or ("self_test_result" in newest and result.get("value") in (5, 6, 7)):
         yield _symptom(
             SELF_TEST, drive, f"{drive.device}: newest self-test: {str(result.get('string', 'failed'))[:100]}"
         )

@@ -56,10 +56,11 @@ def _event(line: str) -> Event | None:
         return None
     words = columns[4:]
     ended = next((word for word in reversed(words) if word in ("Asserted", "Deasserted")), "")
+    words = words[: words.index(ended)] if ended else words
     return Event(
         at=_epoch(columns[1], columns[2]),
         sensor=columns[3][:100],
-        what=" ".join(word for word in words if word and word != ended)[:200],
+        what=" ".join(filter(None, words))[:200],
         asserted=ended != "Deasserted",
         line=" ".join(line.split())[:300],
     )
@@ -158,14 +159,14 @@ def _plain(columns: Sequence[str], line: str) -> Sensor | None:
     """``name | reading | ok``."""
     if len(columns) != 3 or not _STATUS.fullmatch(columns[2]):
         return None
-    return _made(columns[0], columns[1], columns[2], line)
+    return _made(columns[0], _worded(columns[0], columns[1]), columns[2], line)
 
 
 def _comma(columns: Sequence[str], line: str) -> Sensor | None:
     """``name,reading,unit,ok``."""
     if len(columns) != 4 or not _STATUS.fullmatch(columns[3]):
         return None
-    return _made(columns[0], f"{columns[1]} {columns[2]}".strip(), columns[3], line)
+    return _made(columns[0], _worded(columns[0], f"{columns[1]} {columns[2]}".strip()), columns[3], line)
 
 
 def _full(columns: Sequence[str], line: str) -> Sensor | None:
@@ -178,6 +179,12 @@ def _full(columns: Sequence[str], line: str) -> Sensor | None:
     if not _STATUS.fullmatch(status):
         return None
     return _made(name, f"{reading} {unit}", "ns" if reading == "na" else status, line)
+
+
+def _worded(name: str, reading: str) -> str:
+    """Plain ``sdr`` shows the states of a discrete sensor as bits."""
+    bits = re.fullmatch(r"0x([0-9a-f]{1,2})", reading)
+    return _power_supply_states(name, int(bits[1], 16)) if bits else reading
 
 
 def _power_supply_states(name: str, bits: int) -> str:
