@@ -58,6 +58,12 @@ def test_failed_missing_rebuilding_and_stopped_arrays_are_told_apart():
     ]
 
 
+def test_a_spare_that_is_being_filled_is_told_with_the_member_that_failed():
+    text = recorded("md", "failed.txt").replace("sde1[4] sdd1[1]", "sde1[4] sdi1[2](F) sdd1[1]")
+    assert said(look([MD], mdstat=text))[1] == ("fail", "array.member", "drive /dev/sdi")
+    assert "array.rebuilding" not in [code for _, code, _ in said(look([MD], mdstat=text))]
+
+
 def test_mdadm_says_the_same():
     found = judged_file(MD, recorded("md", "detail_failed.txt"))
     assert said(found) == [("fail", "array.member", "drive /dev/sdb")]

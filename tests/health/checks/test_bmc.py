@@ -129,6 +129,12 @@ def test_empty_slots_are_silent_in_numbers_and_no_fault():
     assert look([SENSORS], sensors=none).passed == ("bmc.sensors",)
 
 
+def test_one_empty_bay_among_filled_ones_is_a_warning_and_told_once():
+    text = HEALTHY.replace("10.2 | Presence detected", "10.2 | ")
+    assert said(look([SENSORS], sensors=text)) == [("warn", "psu.missing", "psu PS2")]
+    assert [each.value for each in look([SENSORS], sensors=HEALTHY).traits] == [2]
+
+
 def test_a_row_in_no_layout_is_unknown():
     assert said(look([SENSORS], sensors=HEALTHY + "Fan9 | what | is | this\n"))[0][0] == "unknown"
 

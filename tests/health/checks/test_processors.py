@@ -3,7 +3,7 @@
 import pytest
 
 from tests.health.looking import before, look, moment, recorded, said
-from wholestack.health.check import Counter
+from wholestack.health.check import Counter, Expectation
 from wholestack.health.checks.processors import CHECKS
 from wholestack.remote.batch import Output
 
@@ -27,6 +27,18 @@ def test_cpus_off_line_are_a_warning_unless_hyper_threading_was_turned_off_that_
     assert said(look([COUNT], lscpu=some)) == [("warn", "cpu.offline", "cpu")]
     half = LSCPU.replace("0-223", "0-111\nOff-line CPU(s) list:               112-223")
     assert said(look([COUNT], lscpu=half.replace("core:                 2", "core:                 1"))) == []
+
+
+def test_hyper_threading_turned_off_is_not_told_as_missing_cpus():
+    profile = Expectation(traits={trait.name: trait.value for trait in look([COUNT], lscpu=LSCPU).traits})
+    off = (
+        LSCPU.replace("224\n", "112\n", 1)
+        .replace("0-223", "0-111")
+        .replace("core:                 2", "core:                 1")
+    )
+    assert said(look([COUNT], lscpu=off, profile=profile)) == [("warn", "cpu.threads_differ", "cpu")]
+    gone = half.replace("Socket(s):                          2", "Socket(s):   1")
+    assert said(look([COUNT], lscpu=gone, profile=profile)) == [("fail", "cpu.count", "cpu")]
 
 
 @pytest.mark.parametrize("value", ["", "many", "-"])

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from wholestack.health.check import Cause, Check, Limit, Measure, Seen, Symptom
+from wholestack.health.check import Cause, Check, Limit, Measure, Seen, Symptom, Trait
 from wholestack.health.checks.bmc_states import (
     BATTERY,
     BMC_TIME,
@@ -20,6 +20,7 @@ from wholestack.health.checks.bmc_states import (
     LASTING,
     LIMIT,
     POWER_FAILED,
+    POWER_GONE,
     POWER_LOST,
     REDUNDANCY,
     RULES,
@@ -128,6 +129,7 @@ def judge_sensors(seen: Seen) -> Iterator[Symptom]:
         yield from _by_limit(sensor, seen)
         yield from _by_state(sensor, seen)
     yield from _silent(sensors, seen)
+    yield from _absent_supply(sensors, seen)
 
 
 def _by_limit(sensor: Sensor, seen: Seen) -> Iterator[Symptom]:
@@ -159,6 +161,24 @@ def _by_state(sensor: Sensor, seen: Seen) -> Iterator[Symptom]:
             yield Symptom(cause=rule.cause, part=part, evidence=(sensor.line,), status=rule.status)
 
 
+def _supplies(sensors: Sequence[Sensor]) -> dict[bool, list[Sensor]]:
+    """Status sensors of power supplies, by whether a supply is in."""
+    found: dict[bool, list[Sensor]] = {True: [], False: []}
+    for sensor in sensors:
+        if sensor.unit == "" and re.fullmatch(r"PSU?[ _]?\d{1,2}(?:[ _]Status)?", sensor.name, re.IGNORECASE):
+            found["presence detected" in sensor.states.lower()].append(sensor)
+    return found
+
+
+def _absent_supply(sensors: Sequence[Sensor], seen: Seen) -> Iterator[Symptom]:
+    """One bay empty while all others are filled; several empty ones are how the host was bought."""
+    found = _supplies(sensors)
+    if found[True] and len(found[False]) == 1 and found[False][0].status != "ns":
+        empty = found[False][0]
+        part = part_of("psu", empty.name, "", seen)
+        yield Symptom(cause=POWER_GONE, part=part, evidence=(empty.line,), status="warn")
+
+
 def _silent(sensors: Sequence[Sensor], seen: Seen) -> Iterator[Symptom]:
     """One that does not answer among at least three that do; empty slots come in larger numbers."""
     families: dict[str, list[Sensor]] = {}
@@ -170,6 +190,12 @@ def _silent(sensors: Sequence[Sensor], seen: Seen) -> Iterator[Symptom]:
         if len(quiet) == 1 and len(family) >= seen.limit(FAMILY):
             _, kind = _measured(next((each.unit.lower() for each in family if each.unit), ""), quiet[0].name.lower())
             yield Symptom(cause=SILENT, part=part_of(kind, quiet[0].name, "", seen), evidence=(quiet[0].line,))
+
+
+def _traits(seen: Seen) -> Iterator[Trait]:
+    present = len(_supplies(seen.of(SENSORS))[True])
+    if present:
+        yield Trait(name="psu.count", value=present, differs=POWER_GONE)
 
 
 def _measures(seen: Seen) -> Iterator[Measure]:
@@ -216,6 +242,8 @@ CHECKS = (
         causes=(
             POWER_LOST,
             POWER_FAILED,
+            POWER_GONE,
+            POWER_GONE,
             FAN,
             HOT,
             VOLTAGE,
@@ -229,6 +257,7 @@ CHECKS = (
         ),
         limits=(FAMILY,),
         judge=judge_sensors,
+        traits=_traits,
         measures=_measures,
     ),
     Check(

@@ -384,8 +384,8 @@ def judge_wear(seen: Seen) -> Iterator[Symptom]:
     """Rated endurance used; a drive lives on after 100 %, but its vendor does not promise it."""
     for drive in judged(seen):
         used = drive.number("nvme_smart_health_information_log", "percentage_used")
-        if used is None:
-            used = drive.number("scsi_percentage_used_endurance_indicator")
+        for path in (("endurance_used", "current_percent"), ("scsi_percentage_used_endurance_indicator",)):
+            used = drive.number(*path) if used is None else used
         if used is not None and used >= seen.limit(WEAR):
             yield _symptom(WORN, drive, f"{drive.device}: percentage_used {used:g}")
 

@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from wholestack.health.probe import UnreadableError
 
@@ -30,9 +31,16 @@ class Event:
     line: str
 
 
+_EVENT = re.compile(
+    r"^[ \t]*[0-9a-f]{1,4}[ \t]*([|,])[ \t]*(Pre-Init|[0-9]{2}/[0-9]{2}/(?:[0-9]{4}|[0-9]{2}))[ \t]*"
+    r"[|,]([^|,\n]{0,24})[|,](.+)$",
+    re.MULTILINE | re.IGNORECASE,
+)
+
+
 def looks_like_sel(text: str) -> bool:
     """An entry among the first lines, or the words that there is none."""
-    return "SEL has no entries" in text[:2000] or any(_event(line) for line in text[:20_000].split("\n")[:50])
+    return "SEL has no entries" in text[:2000] or _EVENT.search(text[:20_000]) is not None
 
 
 def read_sel(text: str) -> list[Event]:
@@ -41,43 +49,47 @@ def read_sel(text: str) -> list[Event]:
     Raises:
         UnreadableError: no entry, although the log does not say that it is empty.
     """
-    found = [event for line in text.split("\n") if (event := _event(line)) is not None]
+    found = [_event(words) for words in _EVENT.finditer(text)]
     if not found and "SEL has no entries" not in text:
         raise UnreadableError("no entry")
     return found
 
 
-def _event(line: str) -> Event | None:
+def _event(words: re.Match[str]) -> Event:
     """``number | date | time | sensor | what | Asserted``; a reading may follow, a module's name stand in brackets."""
-    columns = [column.strip() for column in line.split("|" if "|" in line else ",")]
-    if len(columns) < 4 or not re.fullmatch(r"[0-9a-f]{1,4}", columns[0]):
-        return None
-    if not re.fullmatch(r"Pre-Init|[0-9]{2}/[0-9]{2}/[0-9]{2,4}", columns[1], re.IGNORECASE):
-        return None
-    words = columns[4:]
-    ended = next((word for word in reversed(words) if word in ("Asserted", "Deasserted")), "")
-    words = words[: words.index(ended)] if ended else words
+    sensor, *rest = (column.strip() for column in words[4][:1000].split(words[1]))
+    ended = "Deasserted" if "Deasserted" in rest else "Asserted" if "Asserted" in rest else ""
+    what = rest[: rest.index(ended)] if ended else rest
     return Event(
-        at=_epoch(columns[1], columns[2]),
-        sensor=columns[3][:100],
-        what=" ".join(filter(None, words))[:200],
+        at=_epoch(words[2], words[3].strip()),
+        sensor=sensor[:100],
+        what=" ".join(filter(None, what))[:200],
         asserted=ended != "Deasserted",
-        line=" ".join(line.split())[:300],
+        line=words[0].strip()[:300],
     )
 
 
 def _epoch(date: str, clock: str) -> float | None:
-    found = re.fullmatch(r"([0-9]{2})/([0-9]{2})/([0-9]{2}|[0-9]{4})", date)
+    day = _day(date)
     hours = re.match(r"([0-9]{2}):([0-9]{2}):([0-9]{2})", clock)
-    if found is None or hours is None:
+    if day is None or hours is None:
+        return None
+    at = day + int(hours[1]) * 3600 + int(hours[2]) * 60 + int(hours[3])
+    return float(at) if at >= EARLIEST else None
+
+
+@lru_cache(maxsize=4096)
+def _day(date: str) -> int | None:
+    """Midnight, seconds since the epoch."""
+    found = re.fullmatch(r"([0-9]{2})/([0-9]{2})/([0-9]{2}|[0-9]{4})", date)
+    if found is None:
         return None
     month, day, year = (int(part) for part in found.groups())
     # strptime's rule: 69 to 99 are of the last century.
     year += 0 if len(found[3]) == 4 else 2000 if year < 69 else 1900
     if not (1 <= month <= 12 and 1 <= day <= 31 and year >= 1970):
         return None
-    at = calendar.timegm((year, month, day, *(int(part) for part in hours.groups()), 0, 0, 0))
-    return float(at) if at >= EARLIEST else None
+    return calendar.timegm((year, month, day, 0, 0, 0, 0, 0, 0))
 
 
 def looks_like_sel_time(text: str) -> bool:
