@@ -70,6 +70,18 @@ def test_mdadm_says_the_same():
     assert "faulty /dev/sdb2" in found.symptoms[0].symptom.evidence
 
 
+def test_a_members_own_record_of_a_missing_one_counts():
+    found = judged_file(MD, recorded("md", "examine_missing.txt"))
+    assert said(found) == [("fail", "array.degraded", "array node:0")]
+    whole = recorded("md", "examine_missing.txt").replace(" A. (", " AA (")
+    assert judged_file(MD, whole).passed == ("md.state",)
+
+
+def test_a_pool_that_is_gone_with_its_device_and_its_files_is_one_finding():
+    found = judged_file(ZPOOL, recorded("zpool", "no_replicas.txt"))
+    assert said(found) == [("fail", "pool.device", "drive /dev/sdc")]
+
+
 def test_no_array_is_skipped_and_half_a_file_is_unknown():
     empty = "Personalities : [raid1]\nunused devices: <none>\n"
     assert look([MD], mdstat=empty).skipped[0].check == "md.state"

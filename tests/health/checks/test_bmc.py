@@ -118,6 +118,30 @@ def test_the_other_layouts(name, expected):
     assert said(look([SENSORS], sensors=recorded("ipmi", name))) == expected
 
 
+def test_supplies_that_share_a_name_are_told_apart_by_their_place():
+    text = recorded("ipmi", "sdr_unnamed_supplies.txt")
+    log = "   1 | 11/29/2026 | 23:00:00 | Power Supply #0x63 | Power Supply AC lost | Asserted\n"
+    expected = [("fail", "psu.input_lost", "psu PS2")]
+    assert said(look([SENSORS], sensors=text)) == expected
+    assert said(look([SEL, SENSORS], sensors=text, sel=log)) == expected
+
+
+def test_states_behind_a_reading_count_and_a_disabled_sensor_does_not():
+    assert sorted(said(look([SENSORS], sensors=recorded("ipmi", "sdr_readings_with_states.txt")))) == [
+        ("fail", "psu.failed", "psu PS1"),
+        ("warn", "memory.corrected", "dimm Memory"),
+    ]
+
+
+def test_single_corrected_errors_are_normal_and_many_of_one_module_are_not():
+    line = (
+        "{:4x} | 11/29/26 | 04:50:09 PM UTC | Memory #0x02 | Correctable ECC (CE |  DIMMD7) | Asserted\n"
+    )
+    assert look([SEL], sel="".join(line.format(each) for each in range(9))).passed == ("bmc.sel",)
+    found = look([SEL], sel="".join(line.format(each) for each in range(10)))
+    assert said(found) == [("warn", "memory.corrected", "dimm DIMMD7")]
+
+
 def test_plain_sdr_has_three_columns():
     text = "\n".join(" | ".join((row[0], row[4], row[2])) for row in (line.split("|") for line in FAULTS.splitlines()))
     assert sorted(said(look([SENSORS], sensors=text))) == sorted(said(look([SENSORS], sensors=FAULTS)))

@@ -31,11 +31,8 @@ def test_cpus_off_line_are_a_warning_unless_hyper_threading_was_turned_off_that_
 
 def test_hyper_threading_turned_off_is_not_told_as_missing_cpus():
     profile = Expectation(traits={trait.name: trait.value for trait in look([COUNT], lscpu=LSCPU).traits})
-    off = (
-        LSCPU.replace("224\n", "112\n", 1)
-        .replace("0-223", "0-111")
-        .replace("core:                 2", "core:                 1")
-    )
+    half = LSCPU.replace("224\n", "112\n", 1)
+    off = half.replace("0-223", "0-111").replace("core:                 2", "core:                 1")
     assert said(look([COUNT], lscpu=off, profile=profile)) == [("warn", "cpu.threads_differ", "cpu")]
     gone = half.replace("Socket(s):                          2", "Socket(s):   1")
     assert said(look([COUNT], lscpu=gone, profile=profile)) == [("fail", "cpu.count", "cpu")]

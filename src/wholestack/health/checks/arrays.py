@@ -45,7 +45,15 @@ POOL_DEVICE = Cause(
     says="ZFS pool degraded: a device is out of it",
     owner="vendor",
     remedy="look whether the drive is there (smartctl -a DEVICE); reseat or replace it, then zpool online or replace",
-    explains=("pool.degraded", "pool.errors", "pool.rebuilding", "drive.missing", "pci.nvme", *EFFECTS),
+    explains=(
+        "pool.degraded",
+        "pool.errors",
+        "pool.rebuilding",
+        "pool.data_errors",
+        "drive.missing",
+        "pci.nvme",
+        *EFFECTS,
+    ),
 )
 POOL_ERRORS = Cause(
     code="pool.errors",

@@ -11,6 +11,7 @@ from wholestack.finding import Status
 from wholestack.health.check import Cause, Seen
 from wholestack.health.checks.memory import CORRECTED, EDAC, UNCORRECTED
 from wholestack.health.formats.ipmi import (
+    Sensor,
     looks_like_sel,
     looks_like_sel_time,
     looks_like_sensors,
@@ -266,9 +267,12 @@ def part_of(kind: PartKind, sensor: str, words: str, seen: Seen) -> Part:
         return _dimm(f"{sensor} {words}", sensor, seen)
     if kind == "pci" and (bus := _BUS.search(words)):
         return Part(kind="pci", key=pci_key(f"{bus[1]}:{bus[2]}"), label=sensor)
-    name = _named(sensor, seen)
+    named = _numbered(sensor, seen)
+    if kind == "psu" and named is not None and (entity := re.fullmatch(r"10\.(\d{1,2})", named.entity)):
+        return _supply(named.name, entity[1])
+    name = named.name if named is not None else sensor if _NUMBER.search(sensor) else _TYPES.sub("", sensor)
     if kind == "psu" and (number := re.search(r"(?:PSU?|power supply)[ _#]?(\d{1,2})\b", name, re.IGNORECASE)):
-        return Part(kind="psu", key=f"PS{number[1]}", label=name)
+        return _supply(name, number[1])
     return Part(kind=kind, key=re.sub(r"[ _]*(?:RPM|Status|Tach\w*|Speed)$", "", name, flags=re.IGNORECASE))
 
 
@@ -278,18 +282,25 @@ _TYPES = re.compile(
 )
 
 
-def _named(sensor: str, seen: Seen) -> str:
-    """Its name alone; a number is looked up among the sensors."""
-    name = _TYPES.sub("", sensor)
-    number = re.fullmatch(r"#0x([0-9a-f]{2})", name)
-    for known in seen.maybe(SENSORS) or () if number else ():
-        if number and known.number == number[1]:
-            return known.name
-    return sensor if number else name
+_NUMBER = re.compile(r"#0x([0-9a-f]{2})$")
+
+
+def _supply(name: str, number: str) -> Part:
+    """Its name may hold a number itself; then that is the one printed on the machine."""
+    printed = re.search(r"(?:PSU?|power supply)[ _#]?(\d{1,2})\b", name, re.IGNORECASE)
+    return Part(kind="psu", key=f"PS{printed[1] if printed else number}", label=name)
+
+
+def _numbered(sensor: str, seen: Seen) -> Sensor | None:
+    """The sensor whose number stands in an event instead of its name."""
+    number = _NUMBER.search(sensor)
+    if number is None:
+        return None
+    return next((known for known in seen.maybe(SENSORS) or () if known.number == number[1]), None)
 
 
 _DIMM_NAME = re.compile(
-    r"\b(?:CPU ?\d[_ ]?)?(?:P\d[_-])?DIMM[ _#]?[A-Z]{0,2}\d{0,2}\b(?:\(CPU\d\))?|\b([A-P]\d{1,2})\)"
+    r"\b(?:CPU ?\d[_ ]?)?(?:P\d[_-])?DIMM[ _#]?[A-Z]{0,2}\d{0,2}\b(?:\(CPU\d\))?|\b([A-P]\d{1,2}|CPU\d_[A-P]\d)\)"
 )
 
 
@@ -303,7 +314,8 @@ def _dimm(text: str, sensor: str, seen: Seen) -> Part:
     chosen = match if len(match) == 1 else bad if len(bad) == 1 else []
     if chosen:
         return Part(kind="dimm", key=chosen[0].key, label=chosen[0].location)
-    return Part(kind="dimm", key=name or _named(sensor, seen))
+    known = _numbered(sensor, seen)
+    return Part(kind="dimm", key=name or (known.name if known else sensor))
 
 
 def _plain(name: str) -> str:

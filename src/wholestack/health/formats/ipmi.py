@@ -7,7 +7,6 @@ with a time zone. Before the BMC's clock is set, an entry says ``Pre-Init`` and 
 
 import calendar
 import re
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -71,10 +70,11 @@ def _event(words: re.Match[str]) -> Event:
 
 def _epoch(date: str, clock: str) -> float | None:
     day = _day(date)
-    hours = re.match(r"([0-9]{2}):([0-9]{2}):([0-9]{2})", clock)
-    if day is None or hours is None:
+    words = re.match(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?: ([AP])M)?", clock)
+    if day is None or words is None:
         return None
-    at = day + int(hours[1]) * 3600 + int(hours[2]) * 60 + int(hours[3])
+    hour = int(words[1]) % 12 + 12 * (words[4] == "P") if words[4] else int(words[1])
+    at = day + hour * 3600 + int(words[2]) * 60 + int(words[3])
     return float(at) if at >= EARLIEST else None
 
 
@@ -105,14 +105,10 @@ def read_sel_time(text: str) -> float | None:
     """
     if re.search(r"^[ \t]*S\+", text, re.MULTILINE):
         return None
-    found = re.search(r"^[ \t]*(\d{2}/\d{2}/\d{2,4}) (\d{2}:\d{2}:\d{2})(?: ([AP]M))?", text, re.MULTILINE)
+    found = re.search(r"^[ \t]*([0-9]{2}/[0-9]{2}/[0-9]{2,4}) ([0-9].{7,20})$", text, re.MULTILINE)
     if found is None:
         raise UnreadableError("no date")
-    at = _epoch(found[1], found[2])
-    if at is None:
-        return None
-    hour = time.gmtime(at).tm_hour
-    return at + 43_200 * ((found[3] == "PM" and hour < 12) - (found[3] == "AM" and hour == 12))
+    return _epoch(found[1], found[2])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +118,8 @@ class Sensor:
     name: str
     number: str
     """``63`` in hexadecimal where the layout has it."""
+    entity: str
+    """``10.2`` where the layout has it: kind and instance (10 is a power supply), since names repeat."""
     status: str
     """``ok``; ``nc``, ``cr`` or ``nr`` beyond a non-critical, critical or non-recoverable limit; ``ns``: no reading."""
     value: float | None
@@ -164,7 +162,8 @@ def _extended(columns: Sequence[str], line: str) -> Sensor | None:
     """``name | 63h | ok | 10.1 | reading``; with commas the same."""
     if len(columns) < 5 or not re.fullmatch(r"[0-9A-Fa-f]{2}h", columns[1]) or not _STATUS.fullmatch(columns[2]):
         return None
-    return _made(columns[0], ", ".join(columns[4:]), columns[2], line, number=columns[1][:2].lower())
+    place = (columns[1][:2].lower(), columns[3])
+    return _made(columns[0], ", ".join(columns[4:]), columns[2], line, place=place)
 
 
 def _plain(columns: Sequence[str], line: str) -> Sensor | None:
@@ -206,15 +205,18 @@ def _power_supply_states(name: str, bits: int) -> str:
     return ", ".join(words for bit, words in enumerate(_POWER_SUPPLY_BITS) if bits >> bit & 1)
 
 
-def _made(name: str, reading: str, status: str, line: str, *, number: str = "") -> Sensor:
-    found = re.fullmatch(r"(-?[0-9]{1,9}(?:\.[0-9]{1,6})?)(?: +(\S.*))?", reading)
+def _made(name: str, reading: str, status: str, line: str, *, place: tuple[str, str] = ("", "")) -> Sensor:
+    """A discrete sensor may have a reading before its states: ``95 Watts, Presence detected``."""
+    first, _, others = reading.partition(", ")
+    found = re.fullmatch(r"(-?[0-9]{1,9}(?:\.[0-9]{1,6})?)(?: +(\S.*))?", first)
     silent = reading.lower() in _SILENT
     return Sensor(
         name=name,
-        number=number,
+        number=place[0],
+        entity=place[1],
         status="ns" if silent or status in ("na", "us") else status,
         value=float(found[1]) if found else None,
         unit=(found[2] or "") if found else "",
-        states="" if found or silent else reading,
+        states="" if silent else others if found else reading,
         line=" ".join(line.split())[:200],
     )
