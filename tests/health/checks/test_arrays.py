@@ -37,6 +37,9 @@ def test_no_pool_or_no_zfs_is_skipped():
 def test_a_pool_that_is_not_online_is_a_fault_even_if_every_device_is(state):
     text = recorded("zpool", "three_pools.txt").replace(" state: ONLINE", f" state: {state}", 1)
     assert ("fail", "pool.degraded", "pool boot") in said(look(CHECKS, zpool=text))
+    text = text.replace("sda3      ONLINE ", "sda3      SPLIT ")
+    lines = next(each.symptom.evidence for each in look(CHECKS, zpool=text).symptoms if each.symptom.part.key == "boot")
+    assert [line.split()[1] for line in lines if line.startswith(("sda3", "boot "))] == ["SPLIT"]
 
 
 @pytest.mark.parametrize("word", ["errors:", "config:", " state:"])

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.health.looking import NOW, look, moment, recorded, said
+from wholestack.health.check import Expectation
 from wholestack.health.checks.bmc import CHECKS
 from wholestack.health.checks.memory import CHECKS as MEMORY
 from wholestack.remote.batch import Output
@@ -134,9 +135,7 @@ def test_states_behind_a_reading_count_and_a_disabled_sensor_does_not():
 
 
 def test_single_corrected_errors_are_normal_and_many_of_one_module_are_not():
-    line = (
-        "{:4x} | 11/29/26 | 04:50:09 PM UTC | Memory #0x02 | Correctable ECC (CE |  DIMMD7) | Asserted\n"
-    )
+    line = "{:4x} | 11/29/26 | 04:50:09 PM UTC | Memory #0x02 | Correctable ECC (CE |  DIMMD7) | Asserted\n"
     assert look([SEL], sel="".join(line.format(each) for each in range(9))).passed == ("bmc.sel",)
     found = look([SEL], sel="".join(line.format(each) for each in range(10)))
     assert said(found) == [("warn", "memory.corrected", "dimm DIMMD7")]
@@ -157,6 +156,8 @@ def test_one_empty_bay_among_filled_ones_is_a_warning_and_told_once():
     text = HEALTHY.replace("10.2 | Presence detected", "10.2 | ")
     assert said(look([SENSORS], sensors=text)) == [("warn", "psu.missing", "psu PS2")]
     assert [each.value for each in look([SENSORS], sensors=HEALTHY).traits] == [2]
+    profile = Expectation(traits={"psu.count": 2})
+    assert said(look([SENSORS], sensors=text, profile=profile)) == [("warn", "psu.missing", "psu PS2")]
 
 
 def test_a_row_in_no_layout_is_unknown():

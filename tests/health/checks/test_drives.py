@@ -99,6 +99,15 @@ def test_an_attribute_at_its_threshold_counts_without_the_exit_status_unless_it_
     assert said(look(CHECKS, smart=json.dumps(document))) == []
 
 
+def test_a_self_test_that_only_says_failure_in_words_failed():
+    document = json.loads(drives("self_test.json"))
+    newest = document["ata_smart_self_test_log"]["standard"]["table"][0]["status"]
+    del newest["passed"]
+    assert said(look(CHECKS, smart=json.dumps(document))) == [("fail", "drive.self_test", "drive /dev/sdc")]
+    newest["string"] = "Aborted by host"
+    assert said(look(CHECKS, smart=json.dumps(document))) == []
+
+
 def test_smart_that_is_switched_off_is_unknown():
     off = {"smartctl": {"exit_status": 4}, "device": {"name": "/dev/sda", "type": "sat"}}
     off["smart_support"] = {"available": True, "enabled": False}

@@ -36,6 +36,13 @@ def test_corrected_errors_are_judged_by_their_rate():
     assert said(look([EDAC], edac=text, moment=moment(uptime_s=3600 * 100_000))) == []
 
 
+def test_the_mean_since_boot_has_a_lower_limit_than_the_rate_since_the_last_look():
+    text = recorded("edac", "healthy.txt").replace("ce_count:3", "ce_count:30")
+    assert said(look([EDAC], edac=text, moment=moment(uptime_s=36_000))) == [("warn", "memory.corrected", LABEL)]
+    last = before(Counter(name="memory.corrected", value=5, part=LABEL), hours=5)
+    assert said(look([EDAC], edac=text, moment=moment(uptime_s=36_000), before=last)) == []
+
+
 def test_a_controller_without_modules_is_told_by_row():
     assert said(look([EDAC], edac=recorded("edac", "rows_only.txt"))) == [
         ("fail", "memory.uncorrected", "dimm mc0/csrow1")
@@ -112,6 +119,12 @@ def test_one_slow_module_and_one_of_another_size_are_named():
     mixed = look([CHECKS[2]], dmi_memory=DMI.replace("Size: 64 GB", "Size: 32 GB", 1))
     assert said(mixed) == [("warn", "memory.mixed", "memory")]
     assert any("A1: 32 GB" in line for line in mixed.symptoms[0].symptom.evidence)
+
+
+def test_a_module_whose_size_the_firmware_does_not_know_is_unknown():
+    found = look([CHECKS[2]], dmi_memory=DMI.replace("Size: 64 GB", "Size: Unknown", 1))
+    assert said(found) == [("unknown", "telemetry.field", "dimm A1")]
+    assert {trait.name: trait.value for trait in found.traits}["memory.slot.a1"] == "unknown"
 
 
 def test_a_cut_table_is_unknown_and_a_machine_without_tables_is_skipped():

@@ -38,6 +38,11 @@ def test_hyper_threading_turned_off_is_not_told_as_missing_cpus():
     assert said(look([COUNT], lscpu=gone, profile=profile)) == [("fail", "cpu.count", "cpu")]
 
 
+def test_half_of_the_cpus_off_line_with_hyper_threading_on_is_a_socket():
+    half = LSCPU.replace("0-223", "0-111\nOff-line CPU(s) list:               112-223")
+    assert said(look([COUNT], lscpu=half)) == [("warn", "cpu.offline", "cpu")]
+
+
 @pytest.mark.parametrize("value", ["", "many", "-"])
 def test_a_number_of_cpus_that_is_none_is_unknown(value):
     assert said(look([COUNT], lscpu=LSCPU.replace("224\n", f"{value}\n", 1)))[0][0] == "unknown"

@@ -11,22 +11,18 @@ from itertools import groupby
 
 from wholestack.health.check import Cause, Check, Limit, Measure, Seen, Symptom, Trait
 from wholestack.health.checks.bmc_states import (
-    BATTERY,
     BMC_TIME,
     CLOCK,
-    DRIVE_FAULT,
     FAN,
     HOT,
     LASTING,
     LIMIT,
-    POWER_FAILED,
     POWER_GONE,
-    POWER_LOST,
-    REDUNDANCY,
     RULES,
     SEL,
     SENSORS,
     SILENT,
+    SUPPLIES,
     VOLTAGE,
     Rule,
     meaning,
@@ -48,6 +44,7 @@ FAMILY = Limit(
     name="bmc.silent_family", default=4, about="sensors of one name but for its number that make one silent odd"
 )
 
+STATES = tuple({rule.cause.code: rule.cause for rule in RULES}.values())
 HOT_INLET = replace(HOT, code="bmc.inlet_outlier", says="air at the inlet is warmer than at other hosts", status="warn")
 SLOW_FAN = replace(FAN, code="fan.outlier", says="fan turns slower than those of other hosts", status="warn")
 
@@ -215,7 +212,7 @@ def _silent(sensors: Sequence[Sensor], seen: Seen) -> Iterator[Symptom]:
 def _traits(seen: Seen) -> Iterator[Trait]:
     present = len(_supplies(seen.of(SENSORS))[True])
     if present:
-        yield Trait(name="psu.count", value=present, differs=POWER_GONE)
+        yield Trait(name="psu.count", value=present, differs=SUPPLIES)
 
 
 def _measures(seen: Seen) -> Iterator[Measure]:
@@ -250,7 +247,7 @@ CHECKS = (
         about="recent events in the BMC's log: power, memory, fans, heat, PCI Express, drives, watchdog",
         probes=(SEL, SENSORS),
         parts=("psu", "dimm", "fan", "cpu", "pci", "drive", "sensor", "bmc", "host"),
-        causes=(*{rule.cause.code: rule.cause for rule in RULES}.values(), CLOCK),
+        causes=(*STATES, CLOCK),
         limits=(WINDOW, CORRECTED_EVENTS),
         judge=judge_sel,
     ),
@@ -258,23 +255,8 @@ CHECKS = (
         name="bmc.sensors",
         about="sensors of the BMC beyond a limit, in a bad state or silent",
         probes=(SENSORS,),
-        parts=("psu", "fan", "sensor", "drive", "cpu"),
-        causes=(
-            POWER_LOST,
-            POWER_FAILED,
-            POWER_GONE,
-            POWER_GONE,
-            FAN,
-            HOT,
-            VOLTAGE,
-            LIMIT,
-            SILENT,
-            DRIVE_FAULT,
-            BATTERY,
-            REDUNDANCY,
-            HOT_INLET,
-            SLOW_FAN,
-        ),
+        parts=("psu", "fan", "sensor", "drive", "dimm", "cpu", "pci", "bmc", "host"),
+        causes=(*STATES, LIMIT, SILENT, SUPPLIES, HOT_INLET, SLOW_FAN),
         limits=(FAMILY,),
         judge=judge_sensors,
         traits=_traits,

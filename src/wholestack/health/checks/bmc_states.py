@@ -60,14 +60,20 @@ POWER_FAILED = Cause(
     says="power supply failed",
     owner="vendor",
     remedy="replace this power supply; the host runs on the others until then",
-    explains=("bmc.redundancy",),
+    explains=("bmc.redundancy", "psu.count"),
 )
 POWER_GONE = Cause(
     code="psu.missing",
     says="power supply is missing",
     owner="data centre",
     remedy="push it in until it latches; if it is still not seen, have the vendor replace it",
-    explains=("bmc.redundancy",),
+    explains=("bmc.redundancy", "psu.count"),
+)
+SUPPLIES = Cause(
+    code="psu.count",
+    says="number of power supplies differs",
+    owner="data centre",
+    remedy="look which bay is empty or whose supply is not seen; push it in until it latches, else have it replaced",
 )
 FAN = Cause(
     code="fan.failed",
