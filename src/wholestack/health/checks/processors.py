@@ -108,7 +108,7 @@ FEWER = Cause(
     says="number of CPUs differs",
     owner="vendor",
     remedy="compare lscpu with a good host: a socket or cores are disabled; reset the firmware, else replace the CPU",
-    explains=("numa.nodes_differ", "cpu.threads_differ"),
+    explains=("numa.nodes_differ",),
 )
 OTHER_CPU = Cause(
     code="cpu.model_differs",
@@ -123,6 +123,7 @@ THREADS = Cause(
     owner="cluster team",
     remedy="set it in the firmware (or nosmt in the kernel's command line) as on the other hosts",
     status="warn",
+    explains=("cpu.count",),
 )
 OFFLINE = Cause(
     code="cpu.offline",
