@@ -86,6 +86,7 @@ class Fleet:
             raise InputError(f"severity is from 0 to 1, got {chosen}")
         names = fault.inject(machine, Draw(rng=rng, severity=chosen, index=index))
         machine.version += 1
+        machine.broken = True
         truth = Truth(
             host=host,
             fault=fault.name,

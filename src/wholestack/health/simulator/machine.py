@@ -208,6 +208,8 @@ class Machine:
     """Seconds that a tool takes longer than usual."""
     trouble: str = ""
     """Why the host cannot be reached or does not answer in full, in the words of ``remote.batch.Trouble``."""
+    broken: bool = False
+    """Whether a fault was injected: then nobody reboots it."""
     version: int = 0
     """Grows with every change that is not the mere passing of time: outputs kept from before are stale."""
     next_pid: int = 20_000

@@ -13,6 +13,7 @@ from wholestack.health.simulator.ageing import (
     hca_marks,
     old_nfs_pause,
     out_of_memory,
+    start_daemons,
     start_job,
 )
 from wholestack.health.simulator.boot import DAY_S, boot_messages, noise
@@ -27,7 +28,9 @@ def give_past(machine: Machine, rng: Random) -> None:
     machine.log.extend(boot_messages(machine))
     _daily_lines(machine, rng, uptime_s)
     _wear(machine, rng, uptime_s)
-    _processes(machine)
+    start_daemons(machine)
+    for _ in range(rng.choice((0, 0, 0, 0, 1, 2))):
+        machine.processes.append(_zombie(machine, rng))
     _bmc_events(machine, rng)
     _fabric_lines(machine, rng, uptime_s)
     for array in machine.arrays:
@@ -78,22 +81,10 @@ def _wear(machine: Machine, rng: Random, uptime_s: float) -> None:
         machine.cpu.package_throttles[package] = events(rng, uptime_s / (6 * DAY_S))
 
 
-def _processes(machine: Machine) -> None:
-    daemons = [("systemd", "root"), ("kthreadd", "root"), ("rcu_sched", "root"), ("kworker/0:1H", "root"),
-               ("systemd-journal", "root"), ("sshd", "root"), ("dbus-daemon", "messagebus"), ("rsyslogd", "syslog"),
-               ("cron", "root"), ("rasdaemon", "root"), ("node_exporter", "nobody"), ("slurmd", "root")]  # fmt: skip
-    if machine.containers.docker_running:
-        daemons += [("dockerd", "root"), ("containerd", "root")]
-    if machine.driver:
-        daemons += [("nvidia-persiste", "nvidia-persistenced"), ("nv-hostengine", "root"), ("irq/207-nvidia", "root")]
-    if machine.fabric:
-        daemons.append(("nv-fabricmanage", "root"))
-    for index, (command, user) in enumerate(daemons):
-        pid = 1 if index == 0 else 2 if index == 1 else 300 + 173 * index
-        state = "Ss" if index == 0 else "I" if command.startswith(("kworker", "rcu")) else "S" if index < 5 else "Ssl"
-        machine.processes.append(
-            Process(pid=pid, ppid=0 if pid <= 2 else 1, state=state, started_s=2.0 + index, user=user, command=command)
-        )
+def _zombie(machine: Machine, rng: Random) -> Process:
+    """A child that somebody forgot: one or two are on many a host."""
+    started_s = machine.uptime_s * rng.random()
+    return Process(pid=machine.pid(), ppid=1338, state="Z", started_s=started_s, user="root", command="sh")
 
 
 def _bmc_events(machine: Machine, rng: Random) -> None:

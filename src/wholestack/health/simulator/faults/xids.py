@@ -118,6 +118,8 @@ FAULTS: tuple[Fault, ...] = (
         "subpartition 0.",
         ("vendor", "cluster team"),
     ),
+    _xid(32, "Channel ID 00000010 intr 00040000", ("vendor", "cluster team", "job owner")),
+    _xid(61, "0ca6(3098) 00000000 00000000", ("vendor", "cluster team")),
     _xid(62, "2bbf(30f4) 00000000 00000000", ("vendor", "cluster team")),
     _xid(
         63,
@@ -179,6 +181,14 @@ FAULTS: tuple[Fault, ...] = (
         with_pid=False,
     ),
     _xid(
+        144,
+        "SAW_MVB Fatal XC0 i0 Link {link:02d} (0x00000001 0x00000002 0x00000000 0x00000000 0x00000000 0x00000000)",
+        ("vendor",),
+        applies=_NVLINK5,
+        with_pid=False,
+        source=NVLINK5_LINES,
+    ),
+    _xid(
         145,
         "RLW_SRC_TRACK Fatal XC1 i0 Link {link:02d} (0x040988e2 0x00000008 0x00000000 0x00000000 0x00000000 "
         "0x00000000)",
@@ -197,6 +207,23 @@ FAULTS: tuple[Fault, ...] = (
         source=NVLINK5_LINES,
     ),
     _xid(
+        147,
+        "TREX Fatal XC0 i0 Link {link:02d} (0x0000000e 0x00000001 0x00000000 0x00000000 0x00000000 0x00000000)",
+        ("vendor",),
+        applies=_NVLINK5,
+        with_pid=False,
+        source=NVLINK5_LINES,
+    ),
+    _xid(
+        148,
+        "NVLPW_CTRL/NVLPW Fatal XC0 i0 Link {link:02d} (0x0000000f 0x80000000 0x00000000 0x00000000 0x00000000 "
+        "0x00000000)",
+        ("vendor",),
+        applies=_NVLINK5,
+        with_pid=False,
+        source=NVLINK5_LINES,
+    ),
+    _xid(
         149,
         "NETIR_LINK_EVT Fatal XC0 i0 Link {link:02d} (0x004505c6 0x00000000 0x00000000 0x00000000 0x00000000 "
         "0x00000000)",
@@ -205,6 +232,14 @@ FAULTS: tuple[Fault, ...] = (
         with_pid=False,
         lines=2,
         source=f"{NVLINK5_LINES}; NVIDIA/open-gpu-kernel-modules#1150",
+    ),
+    _xid(
+        150,
+        "MSE_WATCHDOG Fatal XC0 i0 Link {link:02d} (0x00000000 0x00000000 0x00000000 0x00000000 0x00000000 0x00000000)",
+        ("vendor",),
+        applies=_NVLINK5,
+        with_pid=False,
+        source=NVLINK5_LINES,
     ),
 )
 
