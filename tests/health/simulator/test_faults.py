@@ -3,8 +3,8 @@
 from functools import cache
 
 import pytest
-from tests.health.simulator.hosts import ALL_KINDS, ask, one_host, only
 
+from tests.health.simulator.hosts import ALL_KINDS, ask, one_host, only
 from wholestack.health.simulator.faults.fault import Fault
 from wholestack.health.simulator.faults.table import FAULTS, fault_named
 from wholestack.health.simulator.fleet import Fleet

@@ -1,8 +1,8 @@
 """A fleet is the same for the same seed, ages plausibly and breaks as told."""
 
 import pytest
-from tests.health.simulator.hosts import ask, one_host, only
 
+from tests.health.simulator.hosts import ask, one_host, only
 from wholestack.errors import InputError
 from wholestack.health.simulator.ageing import reboot
 from wholestack.health.simulator.faults.table import FAULTS, fault_named

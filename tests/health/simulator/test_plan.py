@@ -1,8 +1,8 @@
 """A plan of faults is read strictly and carried out in time."""
 
 import pytest
-from tests.health.simulator.hosts import one_host, only
 
+from tests.health.simulator.hosts import one_host, only
 from wholestack.errors import InputError
 from wholestack.health.simulator.plan import Schedule, read_plan
 

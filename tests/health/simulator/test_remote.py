@@ -3,8 +3,8 @@
 import asyncio
 
 import pytest
-from tests.health.simulator.hosts import COMMANDS, SHELLS, ask, one_host, only
 
+from tests.health.simulator.hosts import COMMANDS, SHELLS, ask, one_host, only
 from wholestack.health.simulator.faults.table import fault_named
 from wholestack.health.simulator.fleet import Fleet
 from wholestack.health.simulator.kinds import KINDS
