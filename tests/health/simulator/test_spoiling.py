@@ -9,13 +9,20 @@ BODY = b"System time     : 0.002741000 seconds slow of NTP time\nSocket(s):  2\n
 
 
 def spoilt(kind: str, amount: float = 0.5, body: bytes = BODY):
-    return spoil(ToolEffect(kind=kind, amount=amount), body, exit_status=0, seconds=0.1, limit_s=7.0)
+    return spoil(ToolEffect(kind=kind, amount=amount), body, exit_status=0, seconds=0.1, limit_s=7.0, max_bytes=3_000)
 
 
 @pytest.mark.parametrize("kind", ["hung", "timed_out"])
 def test_a_tool_that_does_not_end_takes_its_whole_limit(kind: str):
     result = spoilt(kind)
     assert (result.body, result.exit_status, result.ending, result.seconds) == (b"", None, kind, 7.0)
+
+
+@pytest.mark.parametrize("body", [BODY, b"", b"x"])
+def test_a_tool_that_never_stops_fills_all_that_is_listened_to(body: bytes):
+    result = spoilt("endless", body=body)
+    assert len(result.body) == 3_001
+    assert (result.ending, result.seconds) == ("timed_out", 7.0)
 
 
 def test_a_truncated_output_is_a_beginning():

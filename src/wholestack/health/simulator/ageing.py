@@ -250,6 +250,31 @@ def old_nfs_pause(machine: Machine, rng: Random, *, ago_s: float) -> None:
         machine.say(f"nfs: server {server} OK", level="notice", ago_s=ago_s - 71)
 
 
+def healed_trouble(machine: Machine, rng: Random, *, ago_s: float) -> None:
+    """What broke more than a week ago and was put right without a reboot: only the lines are left."""
+    if machine.gpus and rng.random() < 0.6:
+        gpu = rng.choice(machine.gpus)
+        head = f"NVRM: Xid (PCI:{gpu.kernel_address})"
+        unknown = "pid='<unknown>', name=<unknown>"
+        if gpu.model.remap_banks and rng.random() < 0.5:
+            row = "Row Remapper: New row (0x0000000018f31d80) marked for remapping, reset gpu to activate."
+            machine.say(f"{head}: 63, {unknown}, {row}", level="warn", ago_s=ago_s)
+            contained = "Contained: SM (0x1). RST: No, D-RST: No"
+            machine.say(f"{head}: 94, {unknown}, {contained}", level="warn", ago_s=ago_s)
+            gpu.remapped_uncorrectable, gpu.aggregate["dram_u"] = 1, 1
+        else:
+            text = f"Timeout after 6s of waiting for RPC response from GPU{gpu.index} GSP! Expected function 103"
+            machine.say(f"{head}: 119, {unknown}, {text} (GSP_RM_ALLOC) (0x2081 0x4).", level="warn", ago_s=ago_s)
+    elif machine.hcas:
+        hca = rng.choice(machine.hcas)
+        machine.say(f"mlx5_core {hca.pci}: Port: 1 Link DOWN", ago_s=ago_s)
+        machine.say(f"mlx5_core {hca.pci}: Port: 1 Link ACTIVE", ago_s=ago_s - 900)
+        hca.port.counters["link_downed"] += 1
+    elif machine.drives:
+        name = machine.drives[0].device[5:]
+        machine.say(f"nvme {name}: I/O 345 QID 12 timeout, completion polled", level="warn", ago_s=ago_s)
+
+
 def corrected_memory(machine: Machine, rng: Random) -> None:
     """One corrected error of one module, as the EDAC driver counts and logs it."""
     dimm = rng.choice([each for each in machine.dimms if each.present])

@@ -129,7 +129,7 @@ class ToolEffect:
     """What becomes of the answer of one tool."""
 
     kind: str
-    """``hung``, ``timed_out``, ``truncated``, ``garbled``, ``locale``, ``empty``, ``missing``, ``crashed``."""
+    """``hung``, ``timed_out``, ``endless``, ``truncated``, ``garbled``, ``locale``, ``empty``, ``crashed``."""
     amount: float = 0.5
     """How much of it, from 0 to 1."""
 

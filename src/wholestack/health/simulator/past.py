@@ -11,6 +11,7 @@ from wholestack.health.simulator.ageing import (
     crashed_job,
     gpu_marks,
     hca_marks,
+    healed_trouble,
     old_nfs_pause,
     out_of_memory,
     start_daemons,
@@ -28,6 +29,8 @@ def give_past(machine: Machine, rng: Random) -> None:
     machine.log.extend(boot_messages(machine))
     _daily_lines(machine, rng, uptime_s)
     _wear(machine, rng, uptime_s)
+    if uptime_s > 12 * DAY_S and rng.random() < 0.06:
+        healed_trouble(machine, rng, ago_s=rng.uniform(8 * DAY_S, min(uptime_s * 0.95, 60 * DAY_S)))
     start_daemons(machine)
     for _ in range(rng.choice((0, 0, 0, 0, 1, 2))):
         machine.processes.append(_zombie(machine, rng))
@@ -94,6 +97,9 @@ def _bmc_events(machine: Machine, rng: Random) -> None:
         name = next(each.name for each in machine.sensors if each.reading == "Presence detected")
         machine.sel.append((installed + 900, f"Power Supply {name}", "Power Supply AC lost", "Asserted"))
         machine.sel.append((installed + 1_260, f"Power Supply {name}", "Power Supply AC lost", "Deasserted"))
+    if rng.random() < 0.03:
+        dimm = rng.choice(machine.dimms)  # replaced since; nobody cleared the log
+        machine.sel.append((installed + 30 * DAY_S, f"Memory {dimm.locator}", "Correctable ECC", "Asserted"))
     if rng.random() < 0.3:
         machine.sel.append(
             (installed + 40 * DAY_S, "Physical Security Intrusion", "General Chassis intrusion", "Asserted")

@@ -101,7 +101,14 @@ def _ended(
         return body, answer.exit_status, "ended", answer.seconds
     seconds = answer.seconds + machine.slow.get(tool.name, 0.0)
     if effect := machine.effects.get(tool.name):
-        spoilt = spoil(effect, body, exit_status=answer.exit_status, seconds=seconds, limit_s=command.limit_s)
+        spoilt = spoil(
+            effect,
+            body,
+            exit_status=answer.exit_status,
+            seconds=seconds,
+            limit_s=command.limit_s,
+            max_bytes=command.max_bytes,
+        )
         return spoilt.body, spoilt.exit_status, spoilt.ending, spoilt.seconds
     if seconds > command.limit_s:
         return b"", None, "timed_out", command.limit_s

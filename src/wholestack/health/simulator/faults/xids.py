@@ -1,8 +1,8 @@
 """Faults that the driver reports as an Xid.
 
-Texts: NVIDIA, "Xid Errors" (docs.nvidia.com/deploy/xid-errors) for meaning and remedy, and kernel lines quoted in
-public issues for the form. A GPU that breaks under a job takes the job with it: the other GPUs then log Xid 45, which
-is a consequence and no fault of theirs.
+Texts: NVIDIA, "Xid Errors" (docs.nvidia.com/deploy/xid-errors) for meaning and remedy; the format strings of the open
+kernel modules and kernel lines quoted in public issues for the form. A GPU that breaks under a job takes the job with it:
+the other GPUs then log Xid 45, which is a consequence and no fault of theirs.
 """
 
 from collections.abc import Callable
@@ -130,7 +130,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     _xid(
         64,
-        "Row Remapper: Failed to mark row (0x0000000000f1b5c2) for remapping, the bank has no spare rows left.",
+        "Row Remapper Error: (0x00000002eebc4100) - All reserved rows for bank are remapped",
         ("vendor",),
         applies=_REMAPS,
         kills=False,
@@ -172,10 +172,15 @@ FAULTS: tuple[Fault, ...] = (
         ("vendor", "cluster team"),
         applies=_series(515),
     ),
-    _xid(140, "Unrecovered ECC Error", ("vendor", "cluster team"), applies=_architecture("Hopper", "Blackwell")),
+    _xid(
+        140,
+        "An uncorrectable ECC error detected (possible firmware handling failure) DRAM:2, LTC:0, MMU:0, PCIE:0",
+        ("vendor", "cluster team"),
+        applies=_architecture("Hopper", "Blackwell"),
+    ),
     _xid(
         143,
-        "GPU initialization failure: Falcon boot timeout",
+        "Error status 0x62 while polling for FSP boot complete, 0x0, 0x0, 0x0, 0x0, 0x0",
         ("vendor", "cluster team"),
         applies=_architecture("Hopper", "Blackwell"),
         with_pid=False,
