@@ -1,8 +1,8 @@
 """Faults that the driver reports as an Xid.
 
 Texts: NVIDIA, "Xid Errors" (docs.nvidia.com/deploy/xid-errors) for meaning and remedy; the format strings of the open
-kernel modules and kernel lines quoted in public issues for the form. A GPU that breaks under a job takes the job with it:
-the other GPUs then log Xid 45, which is a consequence and no fault of theirs.
+kernel modules and kernel lines quoted in public issues for the form. A GPU that breaks under a job takes the job with
+it: the other GPUs then log Xid 45, which is a consequence and no fault of theirs.
 """
 
 from collections.abc import Callable
