@@ -66,6 +66,8 @@ def test_counters_of_a_healthy_host_never_fall_while_it_is_up():
         assert machine.boot_id == boot
         assert all(after[name] >= before[name] for before, after in zip(last, now, strict=True) for name in before)
         assert all(drive.units_written >= before for drive, before in zip(machine.drives, units, strict=True))
+        assert all(after["port_rcv_packets"] > before["port_rcv_packets"]
+                   for before, after in zip(last, now, strict=True))  # fmt: skip
         last, units = now, [drive.units_written for drive in machine.drives]
     assert machine.uptime_s == pytest.approx(machine.now - machine.boot_at)
 
@@ -90,6 +92,17 @@ def test_a_month_passes_for_a_host_and_its_log_stays_bounded():
     assert len(machine.log.lines) <= 6_000
     assert all(line.at_s <= machine.uptime_s + 1 for line in machine.log.lines)
     assert all(system.used_kib <= 0.95 * system.size_kib for system in machine.file_systems if system.size_kib)
+
+
+def test_what_broke_on_a_healthy_host_is_long_past():
+    harmless = {"13", "31", "43", "45"}
+    old = 0
+    for machine in Fleet(500, seed=21):
+        for line in machine.log.lines:
+            if ": Xid (" in line.text and line.text.split("): ")[1].split(",")[0] not in harmless:
+                assert machine.uptime_s - line.at_s > 7 * DAY_S
+                old += 1
+    assert old > 0
 
 
 def test_a_mixture_uses_every_kind_of_fault_about_equally():

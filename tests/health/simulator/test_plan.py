@@ -4,7 +4,8 @@ import pytest
 
 from tests.health.simulator.hosts import one_host, only
 from wholestack.errors import InputError
-from wholestack.health.simulator.plan import Schedule, read_plan
+from wholestack.health.simulator.fleet import Fleet
+from wholestack.health.simulator.plan import Schedule, draw_plan, read_plan
 
 GOOD = """
 [[fault]]
@@ -33,6 +34,21 @@ def test_faults_come_when_they_are_due(tmp_path):
     assert (late.fault, late.severity) == ("xid_48", 0.4)
     assert only(fleet).gpus[1].pci in late.names
     assert schedule.inject_due(fleet) == []
+
+
+def test_a_drawn_plan_breaks_each_host_once_within_its_time():
+    fleet = Fleet(60, seed=2)
+    plan = draw_plan(fleet, count=25, hours=100, seed=5, severity=(0.5, 0.6))
+    assert plan == draw_plan(fleet, count=25, hours=100, seed=5, severity=(0.5, 0.6))
+    assert len(plan) == len({each.host for each in plan}) == 25
+    assert [each.at for each in plan] == sorted(each.at for each in plan)
+    assert all(0 <= each.at <= 100 and 0.5 <= each.severity <= 0.6 for each in plan)
+    schedule, done = Schedule(plan, start_s=fleet.now), 0
+    for _ in range(10):
+        fleet.advance(36_000)
+        done += len(schedule.inject_due(fleet))
+    assert done == 25
+    assert len(fleet.truths) == 25
 
 
 @pytest.mark.parametrize(
