@@ -113,6 +113,21 @@ def test_outputs_rendered_beforehand_are_those_rendered_when_asked():
     assert 0 < rendered.size_bytes < 14 * 60_000
 
 
+def test_what_was_rendered_beforehand_is_used_only_while_it_is_true():
+    fleet = one_host("h100-8-ndr")
+    remote, host = FleetRemote(fleet), Host(name="node0000")
+    live = remote.reply(host, COMMANDS, deadline_s=50)
+    assert remote.render_all(COMMANDS) > 10_000
+    assert remote.reply(host, COMMANDS, deadline_s=50) == live
+    fleet.inject("node0000", fault_named("swap_on"))
+    changed = remote.reply(host, COMMANDS, deadline_s=50)
+    assert "/swap.img" in changed.outputs["swap"].text
+    remote.render_all(COMMANDS)
+    fleet.advance(600)
+    later = remote.reply(host, COMMANDS, deadline_s=50)
+    assert later.outputs["moment"].text != changed.outputs["moment"].text
+
+
 def test_outputs_that_stand_still_follow_a_change_of_the_host():
     fleet = one_host("h100-8-ndr")
     remote, host = FleetRemote(fleet), Host(name="node0000")

@@ -39,6 +39,17 @@ class FleetRemote:
         self._fleet = fleet
         self._tools: dict[str, Tool | None] = {}
         self._still: dict[str, dict[str, tuple[int, Answer]]] = {}
+        self._rendered: RenderedRemote | None = None
+        self._rendered_at = 0.0
+
+    def render_all(self, commands: Sequence[Command]) -> int:
+        """Render all hosts' answers to these commands now; used until time passes or the host changes.
+
+        Returns:
+            Bytes that are kept.
+        """
+        self._rendered, self._rendered_at = render_all(self._fleet, commands), self._fleet.now
+        return self._rendered.size_bytes
 
     async def run(self, host: Host, commands: Sequence[Command], *, deadline_s: float) -> Reply:
         """Answer a batch; never raises for what a host does."""
@@ -52,7 +63,17 @@ class FleetRemote:
         machine = self._fleet.get(host.name)
         if machine is None:
             return _unknown_host(host, commands)
+        kept = self._kept(machine)
+        if kept and all(command.shell in kept.outputs for command in commands):
+            return _reply(host, commands, machine.trouble, kept.output, deadline_s)
         return _reply(host, commands, machine.trouble, lambda command: self.output(machine, command), deadline_s)
+
+    def _kept(self, machine: Machine) -> "_KeptHost | None":
+        """What was rendered beforehand, if it is still true."""
+        if self._rendered is None or self._rendered_at != self._fleet.now:
+            return None
+        kept = self._rendered.of(machine.name)
+        return kept if kept and kept.version == machine.version else None
 
     def output(self, machine: Machine, command: Command) -> Output:
         """What one command gives on one host now."""
@@ -131,6 +152,10 @@ class RenderedRemote:
     async def close(self) -> None:
         """Nothing is held."""
 
+    def of(self, name: str) -> "_KeptHost | None":
+        """What is kept of a host."""
+        return self._hosts.get(name)
+
     @property
     def size_bytes(self) -> int:
         """Bytes of the compressed outputs, those that are equal counted once."""
@@ -151,6 +176,7 @@ class _KeptOutput:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _KeptHost:
     trouble: str
+    version: int
     outputs: Mapping[str, _KeptOutput]
     """By shell text."""
 
@@ -192,7 +218,7 @@ def render_all(fleet: Fleet, commands: Sequence[Command]) -> RenderedRemote:
             outputs[command.shell] = _KeptOutput(
                 body=shared.setdefault(body, body), packed=packed, rest=rests.setdefault(rest, rest)
             )
-        hosts[machine.name] = _KeptHost(trouble=machine.trouble, outputs=outputs)
+        hosts[machine.name] = _KeptHost(trouble=machine.trouble, version=machine.version, outputs=outputs)
         remote.forget(machine)
     return RenderedRemote(hosts)
 
