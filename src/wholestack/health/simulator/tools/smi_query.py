@@ -134,7 +134,7 @@ def _identity(machine: Machine, gpu: Gpu, layout: Layout) -> str:
         f"\t\t\t<oem_object>2.1</oem_object>\n\t\t\t<ecc_object>{model.ecc_object}</ecc_object>\n"
         f"\t\t\t<pwr_object>N/A</pwr_object>\n\t\t</inforom_version>\n"
         f"\t\t<gpu_operation_mode>\n\t\t\t<current_gom>N/A</current_gom>\n\t\t\t<pending_gom>N/A</pending_gom>\n"
-        f"\t\t</gpu_operation_mode>\n\t\t<gsp_firmware_version>{machine.driver}</gsp_firmware_version>\n"
+        f"\t\t</gpu_operation_mode>\n\t\t<gsp_firmware_version>{_gsp(machine, gpu)}</gsp_firmware_version>\n"
         f"\t\t<gpu_virtualization_mode>\n\t\t\t<virtualization_mode>None</virtualization_mode>\n"
         f"\t\t\t<host_vgpu_mode>N/A</host_vgpu_mode>\n\t\t</gpu_virtualization_mode>\n"
         f"\t\t<gpu_reset_status>\n\t\t\t<reset_required>{reset}</reset_required>\n"
@@ -142,6 +142,11 @@ def _identity(machine: Machine, gpu: Gpu, layout: Layout) -> str:
         + (f"\t\t<gpu_recovery_action>{gpu.recovery_action}</gpu_recovery_action>\n" if layout.recovery else "")
         + "\t\t<ibmnpu>\n\t\t\t<relaxed_ordering_mode>N/A</relaxed_ordering_mode>\n\t\t</ibmnpu>\n"
     )
+
+
+def _gsp(machine: Machine, gpu: Gpu) -> str:
+    """Only products since Turing have the processor that runs this firmware."""
+    return "N/A" if gpu.model.architecture == "Volta" else machine.driver
 
 
 def _mig_devices(gpu: Gpu) -> str:
