@@ -7,8 +7,10 @@ from typing import Any
 from wholestack.errors import InputError
 from wholestack.health.check import Cause, Check
 from wholestack.health.checks import (
+    benchmarks,
     containers,
     ethernet,
+    fabric,
     fabric_manager,
     file_systems,
     gpu_bus,
@@ -21,7 +23,9 @@ from wholestack.health.checks import (
     infiniband,
     infiniband_errors,
     kernel,
+    manifest,
     nvlink,
+    optics,
     pci,
     peer_memory,
     xid,
@@ -48,6 +52,10 @@ CHECKS: tuple[Check, ...] = (
     *infiniband.CHECKS,
     *infiniband_errors.CHECKS,
     *ethernet.CHECKS,
+    *optics.CHECKS,
+    *manifest.CHECKS,
+    *fabric.CHECKS,
+    *benchmarks.CHECKS,
 )  # fmt: skip
 
 

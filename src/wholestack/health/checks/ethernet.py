@@ -81,7 +81,7 @@ FLAPPING = Cause(
     says="Ethernet link went down and came back",
     owner="data centre",
     remedy="reseat, then swap cable and transceiver; look at the switch port's log",
-    explains=("nic.error_rate", "kernel.link_flap"),
+    explains=("kernel.link_flap",),
 )
 FRAME = Cause(
     code="nic.mtu",

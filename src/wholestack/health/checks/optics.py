@@ -1,0 +1,110 @@
+"""Pluggable modules of Ethernet ports: alarm flags, temperature and light (``ethtool -m``).
+
+No module, a copper cable or an adapter that does not tell are no faults. A port without a link is not judged here: a
+spare port with an open transceiver has no light.
+"""
+
+from collections.abc import Iterator
+
+from wholestack.health.check import Cause, Check, Measure, Seen, Symptom
+from wholestack.health.checks.ethernet import ETHERNET_PORTS
+from wholestack.health.formats.optics import Module, looks_like_ethtool, read_ethtool
+from wholestack.health.parts import Part
+from wholestack.health.probe import Format, NotThereError, Probe
+from wholestack.health.telemetry import FIELD
+from wholestack.remote.batch import Command, Output
+
+
+def _trusted(output: Output) -> str:
+    """The loop ends as its last port does, and many ports have no module."""
+    return ""
+
+
+OPTICS = Probe(
+    command=Command(
+        name="optics",
+        shell=(
+            'for n in /sys/class/net/*; do [ -e "$n/device" ] && echo "== ${n##*/}" && ethtool -m "${n##*/}"; done 2>&1'
+        ),
+        max_bytes=400_000,
+        needs_root=True,
+    ),
+    formats=(Format(name="ethtool -m", matches=looks_like_ethtool, read=read_ethtool),),
+    absent=lambda output: (
+        "ethtool is not installed"
+        if b"ethtool: not found" in output.stdout or b"ethtool: command not found" in output.stdout
+        else "no network port with a device"
+        if not output.stdout.strip() and output.exit_status == 1
+        else ""
+    ),
+    failure=_trusted,
+)
+
+ALARM = Cause(
+    code="optic.alarm",
+    says="transceiver raises an alarm",
+    owner="data centre",
+    remedy="clean fibre and transceiver, look at the air flow, then replace it; with low received light the peer's too",
+    status="warn",
+)
+WARNING = Cause(
+    code="optic.warning",
+    says="transceiver is near its limits",
+    owner="data centre",
+    remedy="clean fibre and transceiver at the next maintenance; watch it",
+    status="warn",
+)
+SILENT = Cause(
+    code="optic.unreadable",
+    says="transceiver of a port with a link cannot be read",
+    owner="data centre",
+    remedy="reseat it; if it stays unreadable, replace it",
+    status="unknown",
+)
+
+
+def _in_use(seen: Seen) -> Iterator[tuple[Module, Part]]:
+    modules = seen.of(OPTICS)
+    if not modules:
+        raise NotThereError("not_supported", "no port has a module that can be read")
+    ports = seen.maybe(ETHERNET_PORTS) or {}
+    for module in modules:
+        port = ports.get(module.port)
+        if port is None or port.is_up:
+            yield module, Part(kind="nic", key=module.port, label=f"{module.vendor} {module.part_number}".strip())
+
+
+def _judge(seen: Seen) -> Iterator[Symptom]:
+    for module, part in _in_use(seen):
+        where = module.port or "module"
+        if module.trouble:
+            yield Symptom(cause=SILENT, part=part, evidence=(f"{where}: {module.trouble}",))
+        if module.alarms:
+            yield Symptom(cause=ALARM, part=part, evidence=tuple(f"{where}: {line}" for line in module.alarms))
+        elif module.warnings:
+            yield Symptom(cause=WARNING, part=part, evidence=tuple(f"{where}: {line}" for line in module.warnings))
+        if module.garbled:
+            yield Symptom(cause=FIELD, part=part, evidence=tuple(f"{where}: {line}" for line in module.garbled))
+
+
+def _measures(seen: Seen) -> Iterator[Measure]:
+    for module, part in _in_use(seen):
+        if module.temperature_c is not None:
+            value = module.temperature_c
+            yield Measure(name="optic.temperature_c", value=value, outlies=WARNING, part=part, bad="high", least=10)
+        if module.rx_dbm:
+            value = min(module.rx_dbm)
+            yield Measure(name="optic.rx_power_dbm", value=value, outlies=WARNING, part=part, bad="low", least=3)
+
+
+CHECKS = (
+    Check(
+        name="nic.optics",
+        about="transceivers of Ethernet ports: alarms, temperature, light",
+        probes=(OPTICS, ETHERNET_PORTS),
+        parts=("nic",),
+        causes=(ALARM, WARNING, SILENT, FIELD),
+        judge=_judge,
+        measures=_measures,
+    ),
+)
