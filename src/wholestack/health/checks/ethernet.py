@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from wholestack.health.check import Cause, Check, Counter, Limit, Measure, Seen, Symptom, Trait
 from wholestack.health.formats.ethernet import ETHERNET, Interface, looks_like_net, read_net
-from wholestack.health.growth import Growth, Levels, Memory
+from wholestack.health.growth import Growth, Levels, Memory, hourly, scaled
 from wholestack.health.parts import Part
 from wholestack.health.probe import Format, Probe
 from wholestack.health.telemetry import FIELD
@@ -104,9 +104,9 @@ FLAPS = Limit(
 SCALE = Limit(name="nic.error_scale", default=1.0, about="factor on the limits of error counters, per hour")
 LEAST = Limit(name="nic.least_mbs", default=1000.0, about="Ethernet ports in use that are slower (Mb/s) are a fail")
 RATES: Mapping[str, Levels] = {
-    "rx_crc_errors": Levels(warn=10, fail=1000, timeless=1000),
-    "rx_errors": Levels(warn=100, fail=10_000, timeless=10_000),
-    "tx_errors": Levels(warn=100, fail=10_000, timeless=10_000),
+    "rx_crc_errors": hourly(10, fail=1000, timeless=1000),
+    "rx_errors": hourly(100, fail=10_000, timeless=10_000),
+    "tx_errors": hourly(100, fail=10_000, timeless=10_000),
 }
 """Dropped packets are no errors: the kernel drops protocols that nobody listens to."""
 TELLS_SPEED = ("0x15b3", "0x8086", "0x14e4")
@@ -226,8 +226,7 @@ def _growths(port: Interface, seen: Seen, memory: Memory) -> Iterator[Growth]:
         value = port.statistics.get(name, 0)
         if value > 0:
             counter = Counter(name=f"nic.{name}", value=value, part=f"nic {port.name}")
-            scaled = Levels(warn=levels.warn * scale, fail=levels.fail * scale, timeless=levels.timeless * scale)
-            yield memory.growth(counter, scaled, marker=MARKER)
+            yield memory.growth(counter, scaled(levels, scale), marker=MARKER)
 
 
 def _flaps(port: Interface, seen: Seen, memory: Memory) -> Growth:
