@@ -257,6 +257,10 @@ class Check:
     measures: Callable[[Seen], Iterable[Measure]] = _nothing
     counters: Callable[[Seen], Iterable[Counter]] = _nothing
     limits: tuple[Limit, ...] = ()
+    trait_names: tuple[str, ...] = ()
+    """Names of all traits that it may give: what a profile may state; ``noun.*`` for names made from what is found."""
+    options: tuple[str, ...] = ()
+    """Options of a profile that it reads itself; those of its probes come on top."""
     passive: bool = True
     """Whether a sweep puts it; else it only judges saved outputs, for instance of a benchmark."""
 

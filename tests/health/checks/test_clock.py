@@ -6,6 +6,7 @@ from tests.health.looking import NOW, judged_file, look, moment, recorded, said
 from tests.health.shared_data import shared
 from wholestack.health.check import Before
 from wholestack.health.checks.clock import CHECKS
+from wholestack.health.checks.services import CHECKS as SERVICES
 from wholestack.health.examine import examine
 from wholestack.health.formats.time_sync import duration_s
 from wholestack.health.probe import UnreadableError
@@ -67,6 +68,12 @@ def test_a_dead_service_is_a_fault_and_three_missing_tools_are_none():
         "sh: 1: chronyc: not found\nsh: 1: timedatectl: not found\nsh: 1: ntpq: not found\nno time service answers\n"
     )
     assert look([SYNC], time_sync=missing).skipped[0].reason == "not_installed"
+
+
+def test_the_unit_of_the_dead_service_is_told_with_the_clock():
+    unit = "chronyd.service loaded failed failed NTP client\n1 loaded units listed.\n"
+    both = look([SYNC, *SERVICES], time_sync="506 Cannot talk to daemon\nno time service answers\n", systemd=unit)
+    assert said(both) == UNSYNCHRONISED
 
 
 def test_what_failed_before_the_tool_that_answered_does_no_harm():

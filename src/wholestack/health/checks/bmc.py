@@ -260,6 +260,7 @@ CHECKS = (
         limits=(FAMILY,),
         judge=judge_sensors,
         traits=_traits,
+        trait_names=("psu.count",),
         measures=_measures,
     ),
     Check(

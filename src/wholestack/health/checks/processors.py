@@ -138,6 +138,7 @@ THROTTLED = Cause(
     owner="data centre",
     remedy="check airflow, fans and inlet temperature; if they are right, have the vendor renew the heat sink's paste",
     status="warn",
+    explains=("kernel.thermal",),
 )
 GOVERNED = Cause(
     code="cpu.governor",
@@ -258,6 +259,7 @@ CHECKS = (
         causes=(FEWER, OTHER_CPU, THREADS, OFFLINE),
         judge=judge_count,
         traits=_cpu_traits,
+        trait_names=("cpu.count", "cpu.sockets", "cpu.threads_per_core", "cpu.model"),
     ),
     Check(
         name="cpu.throttle",
@@ -277,6 +279,7 @@ CHECKS = (
         causes=(GOVERNED,),
         judge=judge_governor,
         traits=_governor,
+        trait_names=("cpu.governor",),
     ),
     Check(
         name="numa.nodes",
@@ -287,5 +290,6 @@ CHECKS = (
         limits=(BALANCE,),
         judge=judge_numa,
         traits=_nodes,
+        trait_names=("numa.nodes",),
     ),
 )

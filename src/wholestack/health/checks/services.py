@@ -140,6 +140,7 @@ CHECKS = (
         parts=("service",),
         causes=(FAILED,),
         judge=judge_units,
+        options=(ALLOWED_OPTION,),
     ),
     Check(
         name="processes.defunct",
