@@ -279,7 +279,8 @@ def part_of(kind: PartKind, sensor: str, words: str, seen: Seen) -> Part:
     name = named.name if named is not None else sensor if _NUMBER.search(sensor) else _TYPES.sub("", sensor)
     if kind == "psu" and (number := re.search(r"(?:PSU?|power supply)[ _#]?(\d{1,2})\b", name, re.IGNORECASE)):
         return _supply(name, number[1])
-    return Part(kind=kind, key=re.sub(r"[ _]*(?:RPM|Status|Tach\w*|Speed)$", "", name, flags=re.IGNORECASE))
+    key = re.sub(r"[ _]*(?:RPM|Status|Tach\w*|Speed)$", "", name, flags=re.IGNORECASE)
+    return Part(kind=kind, key=key, label=name if name != key else "")
 
 
 _TYPES = re.compile(
