@@ -56,6 +56,7 @@ BLOCKED = Cause(
     owner="cluster team",
     remedy="cat /proc/PID/stack and dmesg say in what (storage, GPU driver); a reboot is the only way out",
     status="warn",
+    explains=("kernel.hung_task",),
 )
 
 HARMLESS_UNITS = (
