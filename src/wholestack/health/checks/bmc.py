@@ -34,6 +34,8 @@ from wholestack.health.formats.ipmi import Event, Sensor
 from wholestack.health.parts import Part, PartKind
 
 BMC = Part(kind="bmc")
+BMC_CLOCK = Part(kind="bmc", within=("clock",))
+"""A host's clock that jumped explains that the BMC's seems to be off."""
 DAY_S = 86_400.0
 
 WINDOW = Limit(name="bmc.event_hours", default=24, about="age in hours to which an event of the log counts")
@@ -65,7 +67,7 @@ def judge_sel(seen: Seen) -> Iterator[Symptom]:
     ahead = max((event.at for event in events if event.at is not None), default=0.0) - seen.now
     if seen.boot_id and ahead > DAY_S:
         evidence = f"newest entry is {ahead / DAY_S:.0f} days ahead of the host's clock"
-        yield Symptom(cause=CLOCK, part=BMC, evidence=(evidence, events[-1].line))
+        yield Symptom(cause=CLOCK, part=BMC_CLOCK, evidence=(evidence, events[-1].line))
 
 
 def dated(events: Sequence[Event], now: float) -> list[float | None]:
@@ -240,9 +242,8 @@ def judge_clock(seen: Seen) -> Iterator[Symptom]:
         difference = found - seen.now
         zone = round(difference / 900) * 900 if abs(difference) <= 14 * 3600 + 900 else 0
         if abs(difference - zone) >= seen.limit(SKEW):
-            yield Symptom(
-                cause=CLOCK, part=BMC, evidence=(f"the BMC's clock differs from the host's by {difference:.0f} s",)
-            )
+            evidence = f"the BMC's clock differs from the host's by {difference:.0f} s"
+            yield Symptom(cause=CLOCK, part=BMC_CLOCK, evidence=(evidence,))
 
 
 CHECKS = (

@@ -138,7 +138,7 @@ THROTTLED = Cause(
     owner="data centre",
     remedy="check airflow, fans and inlet temperature; if they are right, have the vendor renew the heat sink's paste",
     status="warn",
-    explains=("kernel.thermal",),
+    explains=("kernel.thermal", "kernel.machine_check_corrected"),
 )
 GOVERNED = Cause(
     code="cpu.governor",

@@ -77,7 +77,7 @@ TOLD_ELSEWHERE = {
 }  # fmt: skip
 """Parts of other checks whose own Finding takes in that of the unit."""
 
-MANY_DEFUNCT = Limit(name="processes.defunct", default=100, about="dead, not collected processes that are a warning")
+MANY_DEFUNCT = Limit(name="processes.defunct", default=20, about="dead, not collected processes that are a warning")
 BLOCKED_S = Limit(name="processes.blocked_s", default=600, about="age of a process in state D that is a warning")
 
 
