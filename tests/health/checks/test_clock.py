@@ -5,7 +5,9 @@ import pytest
 from tests.health.looking import NOW, judged_file, look, moment, recorded, said
 from tests.health.shared_data import shared
 from wholestack.health.check import Before
+from wholestack.health.checks.bmc import CHECKS as BMC
 from wholestack.health.checks.clock import CHECKS
+from wholestack.health.checks.services import CHECKS as SERVICES
 from wholestack.health.examine import examine
 from wholestack.health.formats.time_sync import duration_s
 from wholestack.health.probe import UnreadableError
@@ -69,6 +71,12 @@ def test_a_dead_service_is_a_fault_and_three_missing_tools_are_none():
     assert look([SYNC], time_sync=missing).skipped[0].reason == "not_installed"
 
 
+def test_the_unit_of_the_dead_service_is_told_with_the_clock():
+    unit = "chronyd.service loaded failed failed NTP client\n1 loaded units listed.\n"
+    both = look([SYNC, *SERVICES], time_sync="506 Cannot talk to daemon\nno time service answers\n", systemd=unit)
+    assert said(both) == UNSYNCHRONISED
+
+
 def test_what_failed_before_the_tool_that_answered_does_no_harm():
     text = "506 Cannot talk to daemon\n" + shared("jc", "generic_timedatectl-timesync-status.out").read_text()
     found = look([SYNC], time_sync=text)
@@ -130,6 +138,20 @@ def test_a_jump_takes_in_the_offset():
         "time_sync": Output(name="time_sync", stdout=chrony(a=("0.000006523", "7200.0")).encode()),
     }
     assert said(examine(outputs, CHECKS, now=NOW, round_trip_s=1.0)) == JUMPED
+
+
+@pytest.mark.parametrize("name", ["bmc_time", "sel"])
+def test_a_jump_takes_in_what_seems_to_be_wrong_with_the_bmcs_clock(name):
+    told = {
+        "bmc_time": "11/30/26 00:00:00 UTC\n",
+        "sel": "1 | 11/29/26 | 23:00:00 UTC | Button #0x1 | Power Button pressed | Asserted\n",
+    }
+    checks = [JUMP, *(check for check in BMC if check.probes[0].name == name)]
+    outputs = {
+        "moment": Output(name="moment", stdout=moment(now=NOW - 90 * 86_400).encode()),
+        name: Output(name=name, stdout=told[name].encode()),
+    }
+    assert said(examine(outputs, checks, now=NOW, round_trip_s=1.0)) == JUMPED
 
 
 @pytest.mark.parametrize("now", ["nan", "inf", "-5", "9" * 40, ""])

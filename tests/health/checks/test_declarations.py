@@ -1,11 +1,13 @@
 """What a check declares is what it says: causes, parts, limits; nothing twice."""
 
+from fnmatch import fnmatchcase
+
 import pytest
 
 from tests.health.checks.test_hostile import CHECKS, TEXTS, checks_of
 from tests.health.looking import NOW, moment
 from wholestack.health import telemetry
-from wholestack.health.check import Seen
+from wholestack.health.check import Seen, Trait
 from wholestack.health.probe import NotThereError, UnreadableError
 from wholestack.remote.batch import Output
 
@@ -35,6 +37,9 @@ def test_every_cause_and_kind_of_part_is_declared(name):
         if check in checks_of(path):
             for answer in answers(check, text):
                 assert cause_of(answer).code in declared
+                assert not isinstance(answer, Trait) or any(
+                    fnmatchcase(answer.name, each) for each in check.trait_names
+                )
                 assert answer.part.kind in check.parts
 
 

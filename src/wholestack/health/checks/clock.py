@@ -55,6 +55,7 @@ UNSYNCHRONISED = Cause(
     owner="cluster team",
     remedy="systemctl restart chronyd; if it runs, see that its servers answer (chronyc sources, UDP port 123)",
     status="warn",
+    explains=("service.failed",),
 )
 OFFSET = Cause(
     code="time.offset",

@@ -447,5 +447,6 @@ CHECKS = (
         parts=("host", "drive"),
         causes=(MISSING, OTHER_MODEL, OTHER_FIRMWARE),
         traits=_inventory,
+        trait_names=("drive.count", "drive.models", "drive.firmware.*"),
     ),
 )

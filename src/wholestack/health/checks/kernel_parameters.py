@@ -56,6 +56,7 @@ NUMA_BALANCING = Cause(
     owner="cluster team",
     remedy="sysctl kernel.numa_balancing=0, and in /etc/sysctl.d: it moves pages away under pinned training processes",
     status="warn",
+    explains=("kernel.parameter_differs",),
 )
 ZONE_RECLAIM = Cause(
     code="kernel.zone_reclaim",
@@ -63,6 +64,7 @@ ZONE_RECLAIM = Cause(
     owner="cluster team",
     remedy="sysctl vm.zone_reclaim_mode=0, and in /etc/sysctl.d: allocations stall although other nodes have memory",
     status="warn",
+    explains=("kernel.parameter_differs",),
 )
 TAINTED = Cause(
     code="kernel.tainted",
@@ -73,6 +75,7 @@ TAINTED = Cause(
 )
 
 BAD_TAINTS = ((4, "machine check"), (5, "bad page"), (7, "oops or BUG"), (14, "soft lock-up"))
+COMPARED_NUMBERS = ("numa_balancing", "zone_reclaim_mode", "overcommit_memory", "panic")
 COMPARED_OPTIONS = (
     "iommu", "intel_iommu", "amd_iommu", "mitigations", "numa_balancing", "nosmt", "isolcpus", "nohz_full", "pcie_aspm",
     "pci", "processor.max_cstate", "intel_idle.max_cstate", "intel_pstate", "amd_pstate", "hugepagesz", "hugepages",
@@ -110,7 +113,7 @@ def _value(tree: Mapping[str, str], name: str) -> str | None:
 
 def _traits(seen: Seen) -> Iterator[Trait]:
     tree = seen.of(PARAMETERS)
-    for name in ("numa_balancing", "zone_reclaim_mode", "overcommit_memory", "panic"):
+    for name in COMPARED_NUMBERS:
         if (value := number(_value(tree, name))) is not None:
             yield Trait(name=f"kernel.{name}", value=value, differs=DIFFERS, part=KERNEL)
     pages = re.search(r"\[(\w+)\]", _value(tree, "enabled") or "")
@@ -131,5 +134,10 @@ CHECKS = (
         causes=(DIFFERS, NUMA_BALANCING, ZONE_RECLAIM, TAINTED),
         judge=judge_parameters,
         traits=_traits,
+        trait_names=(
+            *(f"kernel.{name}" for name in COMPARED_NUMBERS),
+            "kernel.transparent_hugepage",
+            "kernel.options",
+        ),
     ),
 )
