@@ -83,7 +83,7 @@ STUCK = (
         stdout=b"early\n",
         exit_status=None,
         ending="timed_out",
-        limit_s=0.5,
+        limit_s=2.0,
     ),
     Case(
         name="stubborn",
@@ -92,9 +92,9 @@ STUCK = (
         stderr=None,
         exit_status=None,
         ending="timed_out",
-        limit_s=0.5,
+        limit_s=2.0,
     ),
-    Case(name="stopped", shell="kill -STOP $$", exit_status=None, ending="timed_out", limit_s=0.5),
+    Case(name="stopped", shell="kill -STOP $$", exit_status=None, ending="timed_out", limit_s=2.0),
 )
 """Commands that are killed at their limit."""
 
@@ -165,7 +165,7 @@ class RemoteConformance:
     def test_the_deadline_is_kept_and_what_has_come_counts(self, tmp_path: Path) -> None:
         """A command that would go on is not run; the rest is there; it is said why."""
         commands = [Command(name="forever", shell="sleep 1000", limit_s=900.0), Command(name="fine", shell="echo fine")]
-        (reply,) = self.run(tmp_path, commands, deadline_s=2.0)
+        (reply,) = self.run(tmp_path, commands, deadline_s=4.0)
         assert reply.trouble == "timed_out"
         assert reply.detail
         assert "\n" not in reply.detail
