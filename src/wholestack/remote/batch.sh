@@ -50,7 +50,7 @@ strike() { # signal: to all of the command's session; without setsid to all that
   if [ -z "$detach" ]; then
     sweep "$1" "$token.$index."
   elif ! kill -s "$1" -- "-$pid"; then
-    [ "$by" != sudo ] || sudo -n kill -s "$1" -- "-$pid"
+    [ "$by" != sudo ] || [ "$needs" != 1 ] || sudo -n kill -s "$1" -- "-$pid"
   fi
 }
 
@@ -103,7 +103,7 @@ run() { # index: run it; standard output and error are the command's
   clock=$!
   attend
   now
-  [ "$ending" != ended ] || strike KILL
+  [ "$ending" = hung ] || strike KILL # what the command left in its session
   halt "$clock"
   over "$1" "$status" "$ending" "$((t - began))"
   [ "$ending" != hung ] || sweep KILL "$token-$1-"
