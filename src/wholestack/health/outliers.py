@@ -34,8 +34,8 @@ FEWEST = 16
 """Values without which nothing stands out."""
 MOST_SHARE = 0.02
 """Of the values that can stand out on one side; at least one always can."""
-SHAPES = np.linspace(-0.3, 0.4, 36) + 1e-9
-"""From tails that end to a Student t with 2.5 degrees of freedom; never exactly 0, where the formulas divide by it."""
+SHAPES = np.linspace(-0.15, 0.4, 34) + 1e-9
+"""From tails that end soon to a Student t with 2.5 degrees of freedom; never exactly 0, where the formulas divide by it."""
 LOG_PRIOR = -0.5 * ((SHAPES - 0.1) / 0.15) ** 2
 WIDE, NARROW = 4, 16
 """Windows of a quarter and a sixteenth of the values."""
