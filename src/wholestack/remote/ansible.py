@@ -4,6 +4,7 @@ Precedence as in Ansible: ``all``, then groups from the outermost in, each level
 Not evaluated: templates (``{{ }}``), plug-ins, ``group_vars`` folders; vaulted values are ignored.
 """
 
+import itertools
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
@@ -27,6 +28,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "jump": ("wholestack_jump",),
     "kind": ("wholestack_kind",),
 }
+_OPTION = re.compile(r"(\w+)(?:\s*=\s*|\s+)(.*)", re.ASCII | re.DOTALL)
 _SSH_ARGUMENTS = ("ansible_ssh_common_args", "ansible_ssh_extra_args", "ansible_ssh_args")
 
 
@@ -292,15 +294,14 @@ def _jump(variables: Mapping[str, Any], here: str) -> str | None:
     words = [
         word for name in _SSH_ARGUMENTS for word in _words(_first(variables, (name,), here) or "", f"{here}: {name}")
     ]
-    for option, value in zip(words, [*words[1:], ""], strict=True):
+    for option, value in itertools.zip_longest(words, words[1:], fillvalue=""):
         if option == "-J":
             return value
-        text = value if option == "-o" else option.removeprefix("-o")
-        key, _, setting = text.replace(" ", "=", 1).partition("=")
-        if key.lower() == "proxyjump":
-            return setting
-        if key.lower() == "proxycommand":
-            return _proxy_jump(setting, here)
+        setting = _OPTION.fullmatch(value if option == "-o" else option.removeprefix("-o"))
+        if setting and setting[1].lower() == "proxyjump":
+            return setting[2]
+        if setting and setting[1].lower() == "proxycommand":
+            return _proxy_jump(setting[2], here)
     return None
 
 

@@ -3,10 +3,13 @@
 All outputs are untrusted bytes: capped in size, decoded with replacement, never evaluated.
 """
 
+import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from wholestack.errors import InputError
 from wholestack.record import Record
 from wholestack.remote.host import Host
 
@@ -17,9 +20,18 @@ Trouble = Literal["unreachable", "refused", "host_key", "auth", "lost", "timed_o
 """Why a host gave no or not all outputs; ``protocol``: it answered something that is not ours."""
 
 
+MAX_SHELL_BYTES = 100_000
+"""Of one command: Linux takes 131,072 bytes as one argument."""
+_NAME = re.compile(r"[a-z0-9_]+", re.ASCII)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command(Record):
-    """One command of a batch."""
+    """One command of a batch.
+
+    Raises:
+        InputError: a field is out of its bounds.
+    """
 
     name: str
     """Unique in the batch: lower-case letters, digits, ``_``."""
@@ -31,6 +43,16 @@ class Command(Record):
     """Standard output beyond this is thrown away and marked."""
     needs_root: bool = False
     """Not started unless the session is root (or ``sudo -n`` was allowed and works)."""
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise InputError(f"command name {self.name!r} is not of lower-case letters, digits and _")
+        if "\0" in self.shell or len(self.shell.encode()) > MAX_SHELL_BYTES:
+            raise InputError(f"command {self.name} has a NUL or more than {MAX_SHELL_BYTES:,} bytes")
+        if not (math.isfinite(self.limit_s) and self.limit_s > 0):
+            raise InputError(f"command {self.name}: limit_s is {self.limit_s}, must be above 0")
+        if self.max_bytes < 0:
+            raise InputError(f"command {self.name}: max_bytes is {self.max_bytes}, must be at least 0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,9 @@
 # Nothing touches a disk, so a host without room is no special case. Every line that we write is one write(2) of
 # less than 4,096 bytes, which pipes and sockets do not mix with the others':
 #   NONCE hello UID .                          the script runs
-#   NONCE o|e I LENGTH TEXT .                  a piece of output or error in base64 (O, E: hexadecimal)
 #   NONCE x I STATUS ENDING CENTISECONDS .     command I is over
+#   NONCE e I LENGTH TEXT .                    a piece of its error in base64 (E: hexadecimal); none if there is none
+#   NONCE o I LENGTH TEXT .                    a piece of its output, which comes after all else of the command
 #   NONCE end .                                nothing will follow
 
 now() { # t: centiseconds since boot; 0 where that is not known
@@ -28,10 +29,10 @@ halt() { # end a background shell of ours at once; a TERM that comes before its 
 hexadecimal() { od -An -v -tx1 | tr -d ' \n' | fold -w 3000; }
 
 keep() { # kind, index, bytes: pass on the first bytes of standard input; let 64 MiB more go by, then close
-  text=$({ head -c "$3"; head -c 67108864 >/dev/null; } | $encode)
+  text=$({ head -c "$3" && head -c 67108864 >/dev/null; } | $encode)
   length=${#text}
   {
-    [ "$length" -gt 0 ] || printf '\n%s %s %s 0  .\n' "$nonce" "$1" "$2"
+    [ "$length" -gt 0 ] || [ "$1" = "$e" ] || printf '\n%s %s %s 0  .\n' "$nonce" "$1" "$2"
     for line in $text; do printf '\n%s %s %s %s %s .\n' "$nonce" "$1" "$2" "$length" "$line"; done
   } >&9
 }
@@ -45,11 +46,10 @@ start() { # index, command line: becomes the command, leader of a session of its
 }
 
 strike() { # signal: to all of the command's session; without setsid to all that carry its mark
-  if [ -n "$detach" ]; then
-    kill -s "$1" -- "-$pid" || kill -s "$1" "$pid" || { [ "$by" = sudo ] && sudo -n kill -s "$1" -- "-$pid"; }
-  else
-    kill -s "$1" "$pid"
+  if [ -z "$detach" ]; then
     sweep "$1" "$token.$index."
+  elif ! kill -s "$1" -- "-$pid"; then
+    [ "$by" != sudo ] || sudo -n kill -s "$1" -- "-$pid"
   fi
 }
 
@@ -73,10 +73,12 @@ attend() { # wait for $pid; $late rises from its limit on: TERM, a second later 
     ending=timed_out
     stage=$((stage + 1))
     case $stage in
-      1) strike TERM ;;
-      2) strike KILL ;;
+      1) signal=TERM ;;
+      2) signal=KILL ;;
       *) ending=hung && return ;;
     esac
+    strike "$signal"
+    kill -s "$signal" "$pid"
   done
 }
 
@@ -111,6 +113,7 @@ job() { # index: one command with its two readers
   if [ "$needs" = 1 ] && [ -z "$by" ]; then over "$1" 0 needs_root 0 && return; fi
   export WHOLESTACK_BATCH="$token-$1-"
   exec 8<&-
+  # The output ends when the braces do, that is after `over` and after the error has been passed on.
   # Subshells with `exec`: on a function call a shell keeps a copy of what it redirects, and so of the pipe.
   {
     (exec 2>&1 >&7 7>&- && run "$1") | (exec >/dev/null 7>&- && keep "$e" "$1" 2001)
@@ -174,7 +177,7 @@ main() {
   printf '\n%s hello %s .\n' "$nonce" "$uid" >&9
   cd /
   ulimit -c 0
-  unset ENV BASH_ENV CDPATH COLUMNS GREP_OPTIONS POSIXLY_CORRECT
+  unset ENV BASH_ENV CDPATH COLUMNS GREP_OPTIONS
   PATH=${PATH:-/usr/bin:/bin}:/usr/local/sbin:/usr/sbin:/sbin:/usr/local/cuda/bin
   export PATH LC_ALL=C TERM=dumb PAGER=cat WHOLESTACK_BATCH="$token"
   detach= jobs= late=0 o=o e=e

@@ -45,7 +45,7 @@ class LocalRemote:
             async with asyncio.timeout(deadline_s):
                 conversation.say(transport, text)
                 await conversation.over
-                if reader.ended:
+                if reader.ended or not reader.over:  # else it has been told off and still talks
                     await conversation.gone
         except TimeoutError:
             late = True
@@ -78,7 +78,7 @@ class _Conversation(asyncio.SubprocessProtocol):
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         self._reader.feed(data)
-        if self._reader.ended:
+        if self._reader.over:
             _finish(self.over)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:

@@ -11,8 +11,8 @@ from wholestack.errors import InputError
 MAX_HOSTS = 100_000
 """A list that stands for more is taken for a slip of the pen."""
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
-_SLURM_PART = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
-_NUMBERS = re.compile(r"(\d{1,9}):(\d{1,9})(?::(\d{1,9}))?", re.ASCII)
+_SLURM_PART = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?", re.ASCII)
+_NUMBERS = re.compile(r"(\d{1,18}):(\d{1,18})(?::(\d{1,9}))?", re.ASCII)
 _LETTERS = re.compile(r"([a-zA-Z]):([a-zA-Z])(?::(\d{1,9}))?", re.ASCII)
 
 
@@ -102,14 +102,16 @@ def _slurm_range(text: str) -> list[_Range] | None:
 
 
 def _ansible_range(text: str) -> list[_Range] | None:
-    if found := _NUMBERS.fullmatch(text):
-        numbers = range(int(found[1]), int(found[2]) + 1, int(found[3] or 1) or 1)
+    found = _NUMBERS.fullmatch(text) or _LETTERS.fullmatch(text)
+    step = int(found[3] or 1) if found else 0
+    if not found or not step:
+        return None
+    if found[1].isdigit():
+        numbers = range(int(found[1]), int(found[2]) + 1, step)
         return [_numbers(numbers, found[1])] if numbers else None
-    if found := _LETTERS.fullmatch(text):
-        first, last = string.ascii_letters.index(found[1]), string.ascii_letters.index(found[2])
-        letters = range(first, last + 1, int(found[3] or 1) or 1)
-        return [_Range(letters, string.ascii_letters.__getitem__)] if letters else None
-    return None
+    first, last = string.ascii_letters.index(found[1]), string.ascii_letters.index(found[2])
+    letters = range(first, last + 1, step)
+    return [_Range(letters, string.ascii_letters.__getitem__)] if letters else None
 
 
 def _numbers(numbers: range, first: str) -> _Range:

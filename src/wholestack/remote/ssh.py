@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import asyncssh
+from asyncssh.public_key import get_default_public_key_algs
 
 from wholestack.errors import InputError
 from wholestack.remote.batch import Command, Output, Reply, Trouble
@@ -149,7 +150,7 @@ class SshRemote:
         except TimeoutError:
             raise _LoginError(_slow(self._connect_timeout_s, reached=client.reached)) from None
         except asyncssh.HostKeyNotVerifiable as error:
-            raise _LoginError(_Failure("host_key", client.says or str(error))) from error
+            raise _LoginError(_Failure("host_key", client.says or _printable(str(error)))) from error
         except (OSError, ValueError, asyncssh.Error) as error:
             raise _LoginError(_explain(error, host, reached=client.reached)) from error
 
@@ -212,6 +213,15 @@ class _Trust:
             except (OSError, ValueError) as error:
                 raise InputError(f"{file}: {error}", remedy="repair or remove the line") from error
 
+    def algorithms(self, name: str, port: int) -> list[str]:
+        """Kinds of host key to ask for, those of known keys first; empty where certificates or nothing is known.
+
+        All kinds are asked for: a server that has no key of a known kind shows another, and that can be told.
+        """
+        known, authorities, *_ = self.keys.match(name, "", None if port == _PORT else port)
+        first = [] if authorities else [each for key in known for each in key.sig_algorithms]
+        return [each.decode() for each in dict.fromkeys([*first, *get_default_public_key_algs()])] if first else []
+
     def verdict(self, name: str, address: str, port: int, key: asyncssh.SSHKey) -> str:
         """Why a key that is not among them is refused; empty if it is accepted, and then kept."""
         files = " or ".join(self._files) or "any file"
@@ -260,9 +270,10 @@ class _Files:
         where |= {} if host.port is None else {"port": host.port}
         where |= {} if host.user is None else {"username": host.user}
         try:
-            config = asyncssh.SSHClientConnectionOptions(**where, known_hosts=b"", client_keys=None).config
+            found = asyncssh.SSHClientConnectionOptions(**where, known_hosts=b"", client_keys=None)
         except (OSError, ValueError) as error:
             raise InputError(f"ssh configuration: {error}", remedy="repair the file or name another one") from error
+        config = found.config
         jump = host.jump or config.get("ProxyJump")
         trust = self._trust(config)
         options = where | {
@@ -277,6 +288,9 @@ class _Files:
         }
         if config.get("Ciphers") is None:
             options["encryption_algs"] = _CIPHERS
+        kinds = trust.algorithms(found.host_key_alias or found.host, found.port)
+        if kinds and config.get("HostKeyAlgorithms") is None:
+            options["server_host_key_algs"] = kinds
         return _Where(options | self._key_options(host, config, spare), str(jump) if jump else None), trust
 
     def _trust(self, config: Any) -> _Trust:
@@ -308,7 +322,7 @@ class _Files:
     def _load(files: Sequence[str], *, must: bool) -> list[asyncssh.SSHKeyPair]:
         """Key pairs of private key files, the user's usual ones if none is named; encrypted ones are the agent's."""
         try:
-            keys = [str(Path(file).expanduser()) for file in files] if must else files
+            keys = [str(Path(file).expanduser()) for file in files]
             options = asyncssh.SSHClientConnectionOptions(
                 config=None, known_hosts=b"", client_keys=keys or (), ignore_encrypted=not must
             )
@@ -316,7 +330,7 @@ class _Files:
             if not must:
                 return []
             hint = "; add it to the agent and name no identity" if "passphrase" in str(error).lower() else ""
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else _printable(str(error))
             raise _LoginError(_Failure("auth", f"private key {files[0]}: {reason}{hint}")) from error
         return list(options.client_keys or ())
 
@@ -401,9 +415,14 @@ def _slow(limit_s: float, *, reached: bool) -> _Failure:
     )
 
 
+def _printable(text: str) -> str:
+    """One line; some of it may come from the host."""
+    return "".join(letter if letter.isprintable() else " " for letter in text[:300])
+
+
 def _explain(error: Exception, host: Host, *, reached: bool) -> _Failure:
     """What became of the login or the connection, and what to do."""
-    name, says = host.address or host.name, str(error).splitlines()[0][:300] if str(error) else type(error).__name__
+    name, says = host.address or host.name, _printable(str(error) or type(error).__name__)
     match error:
         case asyncssh.PermissionDenied():
             return _Failure("auth", f"no key was accepted ({says}): check user and key, or add it to authorized_keys")

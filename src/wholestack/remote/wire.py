@@ -97,6 +97,7 @@ class FrameReader:
         """Whether the script runs."""
         self.ended = False
         """Whether it said that nothing will follow."""
+        self._noise_left_bytes = _MAX_NOISE_BYTES
         self._left_bytes = _MAX_NOISE_BYTES + sum(_STRETCH * (each.max_bytes + _EXTRA_BYTES) for each in commands)
         self._start = f"{nonce} ".encode()
         self._gathered = [_Gathered(command) for command in commands]
@@ -112,27 +113,39 @@ class FrameReader:
     @property
     def over(self) -> bool:
         """Whether to stop listening: it has ended, or more has come than a batch can give."""
-        return self.ended or self._left_bytes < 0
+        return self.ended or self._left_bytes < 0 or self._is_babble
+
+    @property
+    def _is_babble(self) -> bool:
+        return not self.began and self._noise_left_bytes < 0
 
     def hear(self, data: bytes) -> None:
         """Take in standard error of the login shell."""
-        self._note(data)
+        self._noise = (self._noise + data)[-_KEPT_NOISE_BYTES:]
 
     def feed(self, data: bytes) -> list[Output]:
         """Take in some bytes; the outputs that they complete."""
-        self._left_bytes -= len(data)
-        lines = (self._rest + data).split(b"\n")
-        self._rest = lines.pop()
-        complete = []
+        if self.began:
+            self._left_bytes -= len(data)
+        else:
+            self._noise_left_bytes -= len(data)
+        if not self.began:
+            self.hear(data)
+        data = self._rest + data
+        complete: list[Output] = []
+        *lines, self._rest = self._lines(data)
         for line in lines:
             if self._skipping:
                 self._skipping = False
             elif output := self._line(line):
                 complete.append(output)
         if len(self._rest) > _MAX_LINE_BYTES:
-            self._note(self._rest[-_KEPT_NOISE_BYTES:])
             self._rest, self._skipping = b"", True
         return complete
+
+    def _lines(self, data: bytes) -> list[bytes]:
+        """Whole lines and the rest; a flood in which nothing of ours is counts as one line."""
+        return data.split(b"\n") if self._start in data else data.rsplit(b"\n", 1)
 
     def close(self) -> dict[str, Output]:
         """The stream is over: an output for every command of the batch, in its order."""
@@ -159,11 +172,11 @@ class FrameReader:
         count = f"{missing} of {len(self._gathered)} commands have not answered"
         if self.ended and not missing:
             return None, ""
+        if self.over and not self.ended:
+            return "protocol", f"it sends without end: {count}"
         if late:
             said = "" if self.began else "; the login shell did not start ours: is its home directory hung?"
             return "timed_out", f"the deadline passed: {count}{said}"
-        if self._left_bytes < 0:
-            return "protocol", f"it sends without end: {count}"
         if not self.began:
             said = f"; it said: {self.noise.splitlines()[-1][:200]!r}" if self.noise else ""
             return "protocol", f"the login shell did not run `sh -s`{said}"
@@ -174,7 +187,6 @@ class FrameReader:
     def _line(self, line: bytes) -> Output | None:
         words = line.rstrip(b"\r").split(b" ")
         if not line.startswith(self._start) or len(words) < 3 or words[-1] != b".":
-            self._note(line)
             return None
         match words[1:-1]:
             case [b"hello", _]:
@@ -190,10 +202,6 @@ class FrameReader:
         number = _number(index)
         return self._gathered[number] if number is not None and number < len(self._gathered) else None
 
-    def _note(self, line: bytes) -> None:
-        if not self.began and line:
-            self._noise = (self._noise + line + b"\n")[-_KEPT_NOISE_BYTES:]
-
 
 class _Stream:
     """Standard output or error of one command, as far as it has come."""
@@ -204,6 +212,11 @@ class _Stream:
         self._max_bytes = max_bytes
         self._come = -1  # encoded characters with one between two pieces
         self._broken = False
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is missing of what has begun to come."""
+        return self.is_complete or (self._come < 0 and not self._broken)
 
     def take(self, length: bytes, text: bytes, *, hexadecimal: bool) -> None:
         """One piece. One that does not fit spoils the stream: an output with a hole must not look whole."""
@@ -225,7 +238,8 @@ class _Gathered:
 
     def __init__(self, command: Command) -> None:
         self.command = command
-        self._streams = {b"o": _Stream(command.max_bytes), b"e": _Stream(MAX_STDERR_BYTES)}
+        self._stdout = _Stream(command.max_bytes)
+        self._stderr = _Stream(MAX_STDERR_BYTES)
         self._ending: Ending | None = None
         self._status = 0
         self._seconds = 0.0
@@ -235,13 +249,15 @@ class _Gathered:
         """Whether nothing more is to come."""
         if self._ending == "needs_root":
             return True
-        return self._ending is not None and all(stream.is_complete for stream in self._streams.values())
+        return self._ending is not None and self._stdout.is_complete and self._stderr.is_whole
 
     def take(self, kind: bytes, words: Sequence[bytes]) -> None:
         """One line."""
         match words:
-            case [length, text] if stream := self._streams.get(kind.lower()):
-                stream.take(length, text, hexadecimal=kind.isupper())
+            case [length, text] if kind in (b"o", b"O"):
+                self._stdout.take(length, text, hexadecimal=kind == b"O")
+            case [length, text] if kind in (b"e", b"E"):
+                self._stderr.take(length, text, hexadecimal=kind == b"E")
             case [status, ending, centiseconds] if kind == b"x" and ending in _ENDINGS:
                 self._ending = _ENDINGS[ending]
                 self._status = _number(status) or 0
@@ -249,7 +265,7 @@ class _Gathered:
 
     def output(self) -> Output:
         """As it stands."""
-        stdout, stderr = (bytes(self._streams[kind].data) for kind in (b"o", b"e"))
+        stdout, stderr = bytes(self._stdout.data), bytes(self._stderr.data)
         ending = self._ending or "not_run"
         return Output(
             name=self.command.name,

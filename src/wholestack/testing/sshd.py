@@ -91,21 +91,21 @@ def loopback_sshd(
 def _running(command: list[str], server: LoopbackSshd) -> Iterator[None]:
     if Path("/run").is_dir() and getpass.getuser() == "root":
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # sshd wants it, and only an init script makes it
-    with server.log.open("w+b", buffering=0) as log, subprocess.Popen(command, stderr=subprocess.PIPE) as process:
+    with server.log.open("wb") as log, subprocess.Popen(command, stderr=log) as process:
         try:
-            if process.stderr is None:
-                raise EngineError("sshd without standard error")
-            for line in process.stderr:
-                log.write(line)
-                if b"Server listening" in line:
-                    break
-            else:
-                raise EngineError(f"sshd does not start: {server.log.read_text()[-500:]}")
+            _wait_until_ready(process, server)
             yield
         finally:
             process.terminate()
-            if process.stderr is not None:
-                log.write(process.stderr.read1(1 << 16))  # type: ignore[attr-defined]
+
+
+def _wait_until_ready(process: "subprocess.Popen[bytes]", server: LoopbackSshd) -> None:
+    while server.log.read_text().count("Server listening") < len(server.addresses):
+        try:
+            process.wait(0.01)
+        except subprocess.TimeoutExpired:
+            continue
+        raise EngineError(f"sshd does not start: {server.log.read_text()[-500:].strip()}")
 
 
 def _config(folder: Path, home: Path, places: tuple[str, ...], port: int, settings: Mapping[str, str]) -> str:
