@@ -58,3 +58,10 @@ def test_equal_symptoms_of_two_checks_are_one_and_evidence_is_bounded():
 def test_the_label_of_a_part_is_not_its_identity():
     found = diagnose([seen("xid", part=GPU), seen("xid", part=replace(GPU, label="slot 3"))])
     assert len(found) == 1
+
+
+def test_a_code_with_a_key_means_that_part_only():
+    probe = Part(kind="probe", key="nvidia_smi")
+    other = Part(kind="probe", key="df")
+    found = diagnose([seen("lost", "hung nvidia_smi", part=GPU), seen("hung", part=probe), seen("hung", part=other)])
+    assert [(each.symptom.cause.code, each.symptom.part.key) for each in found] == [("lost", GPU.key), ("hung", "df")]

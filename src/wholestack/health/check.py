@@ -40,7 +40,8 @@ class Cause:
     status: Status = "fail"
     explains: tuple[str, ...] = ()
     """Codes that this one brings about on the same part, on parts within it, or on the host as a whole: their
-    symptoms become its evidence, since one fault is one Finding."""
+    symptoms become its evidence, since one fault is one Finding. A code followed by a blank and a part's key means
+    that part only: ``telemetry.hung nvidia_smi``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -85,9 +85,10 @@ def _head(each: CheckSymptom, all_of_them: Sequence[CheckSymptom]) -> CheckSympt
 
 
 def _explains(one: CheckSymptom, other: CheckSymptom) -> bool:
-    if one is other or other.symptom.cause.code not in one.symptom.cause.explains:
-        return False
     holder, held = one.symptom.part, other.symptom.part
+    code, explained = other.symptom.cause.code, one.symptom.cause.explains
+    if one is other or not (code in explained or f"{code} {held.key}" in explained):
+        return False
     return held.kind in ("host", "probe") or holder.identity == held.identity or holder.identity in held.within
 
 

@@ -60,6 +60,8 @@ class Probe(Generic[F_co]):
     """Why the output cannot be trusted although the command ended; empty if it can. Exit status is not always it:
     ``systemctl is-active`` ends with 3 for a stopped unit, ``nvidia-smi`` with 1 for an infoROM warning."""
 
+    with_stderr: bool = False
+    """Whether standard error is part of what is read: some tools tell there, and only there, what matters."""
     option: str = ""
     """Name of a profile's option that the command needs as the shell variable of that name in capitals; without it
     the probe is not sent and its checks are skipped."""
@@ -77,6 +79,8 @@ class Probe(Generic[F_co]):
             UnreadableError: cut, hung, failed, empty where it must not be, or in no known format.
         """
         self._refuse_unfinished(output)
+        if self.with_stderr and output.stderr.strip():
+            return self.read_text(f"{output.text}\n{output.stderr.decode(errors='replace')}")
         return self.read_text(output.text)
 
     def read_text(self, text: str) -> F_co:

@@ -3,11 +3,13 @@
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from wholestack.health.check import Cause, Check, Seen, Symptom, Trait
-from wholestack.health.checks.gpu_presence import gpus_on_bus
+from wholestack.health.checks.gpu_presence import gpus_on_bus, lost_keys
 from wholestack.health.checks.nvidia import NVIDIA_SMI
+from wholestack.health.checks.pci import INVENTORY as PCI
 from wholestack.health.parts import Part
 from wholestack.health.probe import Format, NotThereError, Probe, UnreadableError
 from wholestack.remote.batch import Command, Output
@@ -87,7 +89,7 @@ _DOWN = re.compile(r"Cannot connect to the Docker daemon|Is the docker daemon ru
 
 def _read_docker(text: str) -> dict[str, Any]:
     begin = text.find("{")
-    found = json.loads(text[begin:])
+    found, _ = json.JSONDecoder().raw_decode(text[begin:])
     if not isinstance(found, dict):
         raise UnreadableError("docker info is no JSON object")
     return found
@@ -103,12 +105,13 @@ def _known_or_status(output: Output) -> str:
 
 
 DOCKER: Probe[dict[str, Any]] = Probe(
-    command=Command(name="docker", shell="docker info --format '{{json .}}' 2>&1", limit_s=15, max_bytes=400_000),
+    command=Command(name="docker", shell="docker info --format '{{json .}}'", limit_s=15, max_bytes=400_000),
     formats=(
         Format(name="docker info as JSON", matches=lambda text: "{" in text[:2000], read=_read_docker),
         Format(name="docker's last words", matches=lambda text: _DOWN.search(text) is not None, read=_says_down),
     ),
     failure=_known_or_status,
+    with_stderr=True,
 )
 
 
@@ -128,8 +131,12 @@ def _read_ctr(text: str) -> dict[str, str]:
     return found
 
 
+def _is_silent(output: Output) -> bool:
+    return bool(output.exit_status) and not (output.stdout + output.stderr).strip()
+
+
 CONTAINERD: Probe[dict[str, str]] = Probe(
-    command=Command(name="containerd", shell="ctr version 2>&1", limit_s=15, max_bytes=20_000),
+    command=Command(name="containerd", shell="ctr version", limit_s=15, max_bytes=20_000),
     formats=(
         Format(
             name="ctr version",
@@ -137,9 +144,8 @@ CONTAINERD: Probe[dict[str, str]] = Probe(
             read=_read_ctr,
         ),
     ),
-    failure=lambda output: (
-        "" if output.stdout.strip() else f"exit status {output.exit_status}" if output.exit_status else ""
-    ),
+    failure=lambda output: f"exit status {output.exit_status}" if _is_silent(output) else "",
+    with_stderr=True,
 )
 
 
@@ -151,7 +157,7 @@ def _read_gpus(text: str) -> tuple[str, ...]:
 CONTAINER_GPU: Probe[tuple[tuple[str, ...], str]] = Probe(
     command=Command(
         name="container_gpu",
-        shell='docker run --rm --network none --gpus all --entrypoint nvidia-smi "$CONTAINER_IMAGE" -L 2>&1',
+        shell='docker run --rm --network none --gpus all --entrypoint nvidia-smi "$CONTAINER_IMAGE" -L',
         limit_s=60,
         max_bytes=20_000,
     ),
@@ -163,6 +169,7 @@ CONTAINER_GPU: Probe[tuple[tuple[str, ...], str]] = Probe(
         ),
     ),
     failure=lambda _: "",
+    with_stderr=True,
     option="container_image",
 )
 
@@ -229,11 +236,14 @@ def _judge_container_gpu(seen: Seen) -> Iterator[Symptom]:
     if re.search(r"docker: (?:command )?not found", said):
         raise NotThereError("not_installed", "docker is not installed")
     smi = seen.maybe(NVIDIA_SMI)
+    if not gpus and smi is None and seen.maybe(PCI) is not None and not gpus_on_bus(seen):
+        raise NotThereError("not_expected", "no NVIDIA GPU on this host")
+    part = replace(DOCKER_PART, within=("driver nvidia", *(f"gpu {key}" for key in lost_keys(seen))))
     if not gpus:
-        yield Symptom(cause=NO_GPU, part=DOCKER_PART, evidence=tuple(said.splitlines()[-4:]))
+        yield Symptom(cause=NO_GPU, part=part, evidence=tuple(said.splitlines()[-4:]))
     elif smi is not None and len(smi.gpus) > len(gpus):
         evidence = (f"{len(gpus)} GPUs inside, {len(smi.gpus)} outside", *gpus)
-        yield Symptom(cause=FEWER_GPUS, part=DOCKER_PART, evidence=evidence)
+        yield Symptom(cause=FEWER_GPUS, part=part, evidence=evidence)
 
 
 CHECKS = (

@@ -169,7 +169,7 @@ def _judge_log(seen: Seen) -> Iterator[Symptom]:
             yield Symptom(cause=LOG_ERROR, part=Part(kind="service", key=_UNIT), evidence=(line.text,))
         elif found["severity"] == "fatal" or int(found["code"]) not in BENIGN_SXIDS:
             cause = SWITCH_FATAL if found["severity"] == "fatal" else SWITCH_NONFATAL
-            label = f"port {found['port']}" if found["port"] else ""
+            label = found["address"] + (f", port {found['port']}" if found["port"] else "")
             part = Part(kind="nvswitch", key=pci_key(found["address"]), label=label)
             yield Symptom(cause=cause, part=part, evidence=(line.text,))
 

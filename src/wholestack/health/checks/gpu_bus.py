@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 
-from wholestack.health.check import Cause, Check, Seen, Symptom, Trait
-from wholestack.health.checks.nvidia import NVIDIA_SMI, Reader, gpu_part, listed, per_gpu, unreliable
+from wholestack.health.check import Cause, Check, Counter, Limit, Seen, Symptom, Trait
+from wholestack.health.checks.nvidia import NVIDIA_SMI, Reader, gpu_part, per_gpu, unreliable
 from wholestack.health.checks.pci import LINKS
 from wholestack.health.formats.nvidia_smi import Gpu, reading
+from wholestack.health.probe import NotThereError
 
 WIDTH = Cause(
     code="gpu.pcie_width",
@@ -37,6 +38,17 @@ SPEED_MAX = Cause(
     remedy="check the slot's speed in the BIOS set-up",
     status="warn",
 )
+REPLAYS = Cause(
+    code="gpu.pcie_replays",
+    says="PCIe link of the GPU repeats many packets",
+    owner="data centre",
+    remedy="reseat the GPU, riser or cable; clean the contacts; if it goes on, have GPU or board replaced",
+    status="warn",
+)
+REPLAYS_PER_HOUR = Limit(
+    name="gpu.pcie_replays_per_hour", default=480, about="repeated PCIe packets an hour that are a warning"
+)
+"""DCGM's health watch warns at 8 a minute."""
 _WIDTHS = "pci/pci_gpu_link_info/link_widths/"
 _GENERATIONS = "pci/pci_gpu_link_info/pcie_gen/"
 
@@ -51,6 +63,26 @@ def _judge_one(reader: Reader, seen: Seen) -> Iterator[Symptom]:
         state = reader.word("performance_state", required=False)
         evidence = (f"link generation {speed:g} of {best:g} in performance state {state or 'not told'}",)
         yield Symptom(cause=SPEED, part=reader.gpu.part, evidence=evidence)
+    yield from _judge_replays(reader.gpu, seen)
+
+
+def _judge_replays(gpu: Gpu, seen: Seen) -> Iterator[Symptom]:
+    for counter in _counters_of(gpu):
+        rate = seen.rate(counter)
+        if rate is not None and rate.per_hour > seen.limit(REPLAYS_PER_HOUR):
+            evidence = (f"{rate.delta} replays in {rate.hours:.2g} h since {rate.since}",)
+            yield Symptom(cause=REPLAYS, part=gpu.part, evidence=evidence)
+
+
+def _counters_of(gpu: Gpu) -> Iterator[Counter]:
+    found = reading(gpu, "pci/replay_counter")
+    if found.kind == "number" and found.number >= 0:
+        yield Counter(name="gpu.pcie_replays", value=int(found.number), part=gpu.part.identity)
+
+
+def _counters(seen: Seen) -> Iterator[Counter]:
+    smi = seen.maybe(NVIDIA_SMI)
+    return (counter for gpu in (smi.gpus if smi is not None else ()) for counter in _counters_of(gpu))
 
 
 def _should_be_fast(gpu: Gpu, generation: float) -> bool:
@@ -63,7 +95,10 @@ def _should_be_fast(gpu: Gpu, generation: float) -> bool:
 def _judge(seen: Seen) -> Iterator[Symptom]:
     """From nvidia-smi; what the bus says of the same GPUs is added, and stands alone where the tool is silent."""
     yield from _told_by_bus(seen)
-    yield from per_gpu(_judge_one)(seen)
+    if NVIDIA_SMI.name in seen.outputs or LINKS.name not in seen.outputs:
+        yield from per_gpu(_judge_one)(seen)
+    elif not any(link.is_gpu for link in seen.of(LINKS)):
+        raise NotThereError("not_expected", "no NVIDIA GPU with a link")
 
 
 def _told_by_bus(seen: Seen) -> Iterator[Symptom]:
@@ -74,8 +109,8 @@ def _told_by_bus(seen: Seen) -> Iterator[Symptom]:
 
 
 def _traits(seen: Seen) -> Iterator[Trait]:
-    smi = listed(seen)
-    if any(unreliable(smi)):
+    smi = seen.maybe(NVIDIA_SMI)
+    if smi is None or any(unreliable(smi)):
         return
     for gpu in smi.gpus:
         for name, path, cause in (
@@ -93,8 +128,10 @@ CHECKS = (
         about="width and speed of the GPUs' PCIe links (an idle GPU may slow its link down)",
         probes=(NVIDIA_SMI, LINKS),
         parts=("gpu",),
-        causes=(WIDTH, SPEED, WIDTH_MAX, SPEED_MAX),
+        causes=(WIDTH, SPEED, WIDTH_MAX, SPEED_MAX, REPLAYS),
+        limits=(REPLAYS_PER_HOUR,),
         judge=_judge,
+        counters=_counters,
         traits=_traits,
         trait_names=(
             "gpu.pcie_width_max",

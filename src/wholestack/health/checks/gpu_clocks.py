@@ -6,7 +6,7 @@ active at the moment of the look counts; so does the share of time that the driv
 
 from collections.abc import Iterable, Iterator
 
-from wholestack.health.check import Cause, Check, Counter, Limit, Measure, Seen, Symptom
+from wholestack.health.check import Cause, Check, Counter, Limit, Measure, Scalar, Seen, Symptom, Trait
 from wholestack.health.checks.nvidia import NVIDIA_SMI, Reader, is_desktop, listed, per_gpu
 from wholestack.health.formats.nvidia_smi import Gpu, reading
 
@@ -81,6 +81,13 @@ POWER_OUTLIER = Cause(
     remedy="compare clocks and processes with its siblings; run the vendor's diagnostic when the host is idle",
     status="warn",
 )
+CLOCK_OUTLIER = Cause(
+    code="gpu.clock_outlier",
+    says="GPU is clocked lower than others that do the same",
+    owner="cluster team",
+    remedy="compare throttle reasons, power limit and locked clocks (nvidia-smi -q -d CLOCK); then nvidia-smi -rgc",
+    status="warn",
+)
 HOT_C = Limit(name="gpu.hot_c", default=90, about="degrees that are a fail where the board states no limit")
 POWER_SHARE = Limit(
     name="gpu.power_limit_share",
@@ -90,6 +97,7 @@ POWER_SHARE = Limit(
 THROTTLED_SHARE = Limit(
     name="gpu.throttled_share", default=0.01, about="share of the time slowed down that is a warning"
 )
+POWER_TRAIT = "gpu.power_limit_w"
 IDLE_PERCENT = 5.0
 BUSY_PERCENT = 90.0
 
@@ -130,6 +138,20 @@ def _counters(seen: Seen) -> Iterable[Counter]:
     return [counter for gpu in listed(seen).gpus for counter in _counters_of(gpu)]
 
 
+def _clocks(seen: Seen) -> Iterator[Measure]:
+    for gpu in listed(seen).gpus:
+        found = reading(gpu, "clocks/sm_clock")
+        if found.kind == "number" and _load(gpu) == "busy":
+            yield Measure(
+                name="gpu.sm_clock_busy_mhz",
+                value=found.number,
+                outlies=CLOCK_OUTLIER,
+                part=gpu.part,
+                bad="low",
+                least=200.0,
+            )
+
+
 def _judge_temperature(reader: Reader, seen: Seen) -> Iterator[Symptom]:
     degrees = reader.number(_TEMPERATURE + "gpu_temp")
     if degrees is None:
@@ -138,11 +160,14 @@ def _judge_temperature(reader: Reader, seen: Seen) -> Iterator[Symptom]:
         reader.unread.append(f"temperature/gpu_temp: {degrees:g} C cannot be")
         return
     hot, warm = _margins(reader, degrees, seen)
-    shown = tuple(f"{path}: {text}" for path, text in reader.gpu.fields.items() if path.startswith(_TEMPERATURE))
     if hot is not None and hot <= 0:
-        yield Symptom(cause=HOT, part=reader.gpu.part, evidence=shown)
+        yield Symptom(cause=HOT, part=reader.gpu.part, evidence=_temperatures_of(reader.gpu))
     elif (warm is not None and warm <= 0) or _memory_too_warm(reader):
-        yield Symptom(cause=WARM, part=reader.gpu.part, evidence=shown)
+        yield Symptom(cause=WARM, part=reader.gpu.part, evidence=_temperatures_of(reader.gpu))
+
+
+def _temperatures_of(gpu: Gpu) -> tuple[str, ...]:
+    return tuple(f"{path}: {text}" for path, text in gpu.fields.items() if path.startswith(_TEMPERATURE))
 
 
 def _margins(reader: Reader, degrees: float, seen: Seen) -> tuple[float | None, float | None]:
@@ -201,9 +226,30 @@ def _judge_power(reader: Reader, seen: Seen) -> Iterator[Symptom]:
     ]
     reader.number(*_draw_paths())
     lowest = min((limit for limit in limits if limit is not None), default=None)
-    if default and lowest is not None and lowest < default * seen.limit(POWER_SHARE) and not is_desktop(reader.gpu):
+    if (
+        lowest is None
+        or not default
+        or is_desktop(reader.gpu)
+        or _same(seen.expectation.traits.get(POWER_TRAIT), lowest)
+    ):
+        return
+    if lowest < default * seen.limit(POWER_SHARE):
         evidence = (f"power limit {lowest:g} W, the board's default is {default:g} W",)
         yield Symptom(cause=POWER_LIMITED, part=reader.gpu.part, evidence=evidence)
+
+
+def _same(wanted: Scalar | None, watts: float) -> bool:
+    """Whether the profile wants just this limit."""
+    return isinstance(wanted, int | float) and abs(wanted - watts) < 1
+
+
+def _power_traits(seen: Seen) -> Iterator[Trait]:
+    for gpu in listed(seen).gpus:
+        found = reading(
+            gpu, *(base + name for base in _POWER for name in ("current_power_limit", "enforced_power_limit"))
+        )
+        if found.kind == "number":
+            yield Trait(name=POWER_TRAIT, value=round(found.number), differs=POWER_LIMITED, part=gpu.part)
 
 
 def _draw_paths() -> tuple[str, ...]:
@@ -231,7 +277,8 @@ CHECKS = (
         about="GPUs slowed down by heat or power, now or for part of the time",
         probes=(NVIDIA_SMI,),
         parts=("gpu",),
-        causes=(THERMAL, POWER_BRAKE, HARDWARE, SOFTWARE_THERMAL, SHARE),
+        causes=(THERMAL, POWER_BRAKE, HARDWARE, SOFTWARE_THERMAL, SHARE, CLOCK_OUTLIER),
+        measures=_clocks,
         limits=(THROTTLED_SHARE,),
         judge=per_gpu(_judge_throttle),
         counters=_counters,
@@ -254,6 +301,8 @@ CHECKS = (
         causes=(POWER_LIMITED, POWER_OUTLIER),
         limits=(POWER_SHARE,),
         judge=per_gpu(_judge_power),
+        traits=_power_traits,
+        trait_names=(POWER_TRAIT,),
         measures=_powers,
     ),
 )

@@ -8,13 +8,13 @@ from collections import Counter as Tally
 from collections.abc import Iterator, Sequence
 
 from wholestack.health.check import Cause, Check, Seen, Symptom, Trait
-from wholestack.health.checks.nvidia import NVIDIA_SMI, Reader, listed, per_gpu, text_of, unreliable
+from wholestack.health.checks.nvidia import NVIDIA_SMI, SILENT_TOOLS, Reader, listed, per_gpu, text_of, unreliable
 from wholestack.health.formats.nvidia_smi import Gpu, Smi, reading
 from wholestack.health.parts import Part, pci_key
 from wholestack.health.probe import Format, Probe, UnreadableError
 from wholestack.remote.batch import Command
 
-_BLINDS = ("gpu.unreadable", "gpu.none_listed", "gpu.count", "telemetry.garbled")
+_BLINDS = ("gpu.unreadable", "gpu.none_listed", "gpu.count", "container.gpu", "container.fewer_gpus", *SILENT_TOOLS)
 
 NOT_LOADED = Cause(
     code="driver.not_loaded",

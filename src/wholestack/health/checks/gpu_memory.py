@@ -144,11 +144,10 @@ def _judge_ecc(reader: Reader, seen: Seen) -> Iterator[Symptom]:
         _uncorrected(reader, "volatile", required=True),
         _uncorrected(reader, "aggregate", required=reader.whole),
     )
-    shown = tuple(f"{path}: {text}" for path, text in reader.gpu.fields.items() if _is_ecc_error(path, text))
     if now or any(_mig_errors(reader.gpu)):
-        yield Symptom(cause=UNCORRECTED, part=part, evidence=(*shown, *_mig_errors(reader.gpu)))
+        yield Symptom(cause=UNCORRECTED, part=part, evidence=(*_errors_of(reader.gpu), *_mig_errors(reader.gpu)))
     if ever is not None and ever >= seen.limit(LIFETIME_ERRORS):
-        yield Symptom(cause=LIFETIME, part=part, evidence=shown)
+        yield Symptom(cause=LIFETIME, part=part, evidence=_errors_of(reader.gpu))
     yield from _judge_flags(reader)
     yield from _judge_rate(reader.gpu, seen)
 
@@ -178,8 +177,12 @@ def _judge_rate(gpu: Gpu, seen: Seen) -> Iterator[Symptom]:
             yield Symptom(cause=ECC_RATE, part=gpu.part, evidence=evidence)
 
 
-def _is_ecc_error(path: str, text: str) -> bool:
-    return path.startswith("ecc_errors/") and ("uncorr" in path or "double" in path) and text not in ("0", "N/A")
+def _errors_of(gpu: Gpu) -> tuple[str, ...]:
+    return tuple(
+        f"{path}: {text}"
+        for path, text in gpu.fields.items()
+        if path.startswith("ecc_errors/") and ("uncorr" in path or "double" in path) and text not in ("0", "N/A")
+    )
 
 
 def _mig_errors(gpu: Gpu) -> Iterator[str]:
@@ -198,18 +201,24 @@ def _counters_of(gpu: Gpu) -> Iterator[Counter]:
 def _judge_remap(reader: Reader, seen: Seen) -> Iterator[Symptom]:
     """A driver before R450 does not know of remapping and leaves the element out."""
     base, required = "remapped_rows/", not _before_450(seen.of(NVIDIA_SMI))
-    shown = tuple(
-        f"{path}: {text}" for path, text in reader.gpu.fields.items() if path.startswith(base) and "max" not in path
-    )
+    part = reader.gpu.part
     if reader.is_yes(base + "remapped_row_failure", required=required):
-        yield Symptom(cause=REMAP_FAILURE, part=reader.gpu.part, evidence=shown)
+        yield Symptom(cause=REMAP_FAILURE, part=part, evidence=_remaps_of(reader.gpu))
     if reader.is_yes(base + "remapped_row_pending", required=required):
-        yield Symptom(cause=REMAP_PENDING, part=reader.gpu.part, evidence=shown)
+        yield Symptom(cause=REMAP_PENDING, part=part, evidence=_remaps_of(reader.gpu))
     required = required and reader.whole
     counts = [reader.number(base + f"remapped_row_{kind}", required=required) for kind in ("corr", "unc")]
     empty = reader.number(base + "row_remapper_histogram/row_remapper_histogram_none", required=False)
     if (empty or 0) > 0 or sum(count or 0 for count in counts) >= seen.limit(MOST_REMAPS):
-        yield Symptom(cause=REMAP_USED_UP, part=reader.gpu.part, evidence=shown)
+        yield Symptom(cause=REMAP_USED_UP, part=part, evidence=_remaps_of(reader.gpu))
+
+
+def _remaps_of(gpu: Gpu) -> tuple[str, ...]:
+    return tuple(
+        f"{path}: {text}"
+        for path, text in gpu.fields.items()
+        if path.startswith("remapped_rows/") and "max" not in path
+    )
 
 
 def _before_450(smi: Smi) -> bool:

@@ -9,8 +9,18 @@ import re
 from collections.abc import Iterable, Iterator
 
 from wholestack.health.check import Cause, Check, Limit, Seen, Symptom, Trait
-from wholestack.health.checks.nvidia import KERNEL_LOG, NVIDIA_SMI, QUIET_HOURS, gpu_part, listed, recent, unreliable
+from wholestack.health.checks.nvidia import (
+    KERNEL_LOG,
+    NVIDIA_SMI,
+    QUIET_HOURS,
+    SILENT_TOOLS,
+    gpu_part,
+    listed,
+    recent,
+    unreliable,
+)
 from wholestack.health.checks.pci import INVENTORY as PCI
+from wholestack.health.formats.kernel_log import Line
 from wholestack.health.formats.nvidia_smi import Smi, lost_of
 from wholestack.health.formats.pci import Device
 from wholestack.health.parts import HOST, Part, pci_key
@@ -28,9 +38,12 @@ OFF_BUS = Cause(
         "gpu.xid_repeated", "gpu.recovery_action", "gpu.row_remap_pending", "gpu.row_remap_failure",
         "gpu.ecc_uncorrected", "gpu.init_failed", "gpu.not_listed", "gpu.none_listed", "gpu.count", "gpu.unreadable",
         "gpu.miscount",
-        "gpu.silent", "gpu.pcie_width", "gpu.pcie_speed", "gpu.fabric", "gpu.stale_process", "nvlink.inactive",
-        "nvlink.errors", "nvlink.slow", "nvlink.unlisted", "telemetry.field", "telemetry.hung", "telemetry.garbled",
-        "kernel.hung_task", "kernel.lockup", "kernel.aer", "pci.gpus", "processes.blocked", "gpu.orphaned_memory",
+        "gpu.silent", "gpu.inforom_corrupted", "container.gpu", "container.fewer_gpus",
+        "gpu.pcie_width", "gpu.pcie_speed", "gpu.fabric", "gpu.stale_process", "nvlink.inactive",
+        "nvlink.errors", "nvlink.slow", "nvlink.unlisted", "telemetry.field",
+        *SILENT_TOOLS,
+        "kernel.hung_task", "kernel.lockup", "kernel.pcie_error", "pci.gpus", "processes.blocked",
+        "gpu.orphaned_memory",
     ),
 )  # fmt: skip
 INIT_FAILED = Cause(
@@ -90,12 +103,17 @@ def gpus_on_bus(seen: Seen) -> tuple[Device, ...]:
 def _judge_off_bus(seen: Seen) -> Iterator[Symptom]:
     yield from _told_by_kernel(seen)
     yield from _told_by_bus(seen)
-    smi = _smi_or_none(seen)
+    smi = _smi_or_none(seen) if _was_asked(seen) else None
     if smi is not None:
         yield from _told_by_smi(seen, smi)
         yield from unreliable(smi)
-    elif not gpus_on_bus(seen):
+    elif _was_asked(seen) and not gpus_on_bus(seen):
         seen.of(NVIDIA_SMI)  # neither the tool nor the bus: says why there is nothing to judge
+
+
+def _was_asked(seen: Seen) -> bool:
+    """Of a saved log or lspci nobody asked nvidia-smi; then that log speaks alone."""
+    return NVIDIA_SMI.name in seen.outputs
 
 
 def _smi_or_none(seen: Seen) -> Smi | None:
@@ -110,11 +128,17 @@ def _told_by_kernel(seen: Seen) -> Iterator[Symptom]:
         lines = recent(seen, seen.limit(OFF_BUS_HOURS), "NVRM")
     except (NotThereError, UnreadableError):
         return
+    for line, key, cause in gone(lines):
+        yield Symptom(cause=cause, part=gpu_part(seen, key), evidence=(line.text,))
+
+
+def gone(lines: Iterable[Line]) -> Iterator[tuple[Line, str, Cause]]:
+    """Lines that tell of a GPU that fell off the bus or did not come up, its address, and which of the two."""
     for line in lines:
         cause = OFF_BUS if _FELL.search(line.message) else INIT_FAILED if _INIT.search(line.message) else None
         address = _ADDRESS.search(line.message)
         if cause is not None and address is not None and "NVRM" in line.message:
-            yield Symptom(cause=cause, part=gpu_part(seen, pci_key(address[0])), evidence=(line.text,))
+            yield line, pci_key(address[0]), cause
 
 
 def _told_by_bus(seen: Seen) -> Iterator[Symptom]:
@@ -150,6 +174,9 @@ def lost_keys(seen: Seen) -> tuple[str, ...]:
 
 def _judge_count(seen: Seen) -> Iterator[Symptom]:
     on_bus = gpus_on_bus(seen)
+    if not _was_asked(seen):
+        seen.of(PCI)
+        return
     smi = _smi_or_none(seen)
     if smi is None:
         compute = [device for device in on_bus if device.pci_class == "0302"]
@@ -173,9 +200,11 @@ def _judge_count(seen: Seen) -> Iterator[Symptom]:
 
 
 def _count(seen: Seen) -> Iterable[Trait]:
-    smi = _smi_or_none(seen)
-    if smi is not None and smi.trouble in ("", "none_found"):
+    smi = _smi_or_none(seen) if _was_asked(seen) else None
+    if smi is not None and (smi.source != "message" or smi.trouble == "none_found"):
         yield Trait(name="gpu.count", value=len(smi.gpus), differs=COUNT, part=HOST)
+    elif not _was_asked(seen):
+        yield Trait(name="gpu.count", value=len(gpus_on_bus(seen)), differs=COUNT, part=HOST)
 
 
 CHECKS = (

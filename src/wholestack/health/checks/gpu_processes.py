@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from wholestack.health.check import Cause, Check, Limit, Seen, Symptom
 from wholestack.health.checks.nvidia import NVIDIA_SMI, Reader, listed, unreliable
@@ -17,6 +17,14 @@ STALE = Cause(
     remedy="end it and its parent (fuser -v /dev/nvidia*); in state D only a reset of the GPU or a reboot helps",
     explains=("gpu.orphaned_memory", "processes.blocked"),
 )
+LEFT_BEHIND = Cause(
+    code="gpu.process_left_behind",
+    says="a process that lost its parent holds memory of the GPU",
+    owner="cluster team",
+    remedy="ask its user, then end it (kill PID); see why the job's end did not",
+    status="warn",
+    explains=("gpu.orphaned_memory",),
+)
 ORPHANED = Cause(
     code="gpu.orphaned_memory",
     says="memory of an idle GPU is in use, but no living process holds it",
@@ -27,7 +35,12 @@ ORPHANED = Cause(
 ORPHANED_MIB = Limit(
     name="gpu.orphaned_mib", default=2048, about="MiB in use on an idle GPU without a process that are a warning"
 )
-_LINE = re.compile(r"\s*(\d{1,10})\s+\d{1,10}\s+([A-Za-z][^\s]{0,9})\s+(\S{1,20})\s+(\S{1,64})\s+(\S[^\n]{0,300})")
+LEFT_HOURS = Limit(
+    name="gpu.process_left_hours", default=6, about="age of a process without parent on an idle GPU that is a warning"
+)
+HELD_MIB = 200.0
+"""Least memory that a process which ps does not know must hold: more than what a driver's context leaves behind."""
+_LINE = re.compile(r"\s*(\d{1,10})\s+(\d{1,10})\s+([A-Za-z][^\s]{0,9})\s+(\d{1,10})\s+(\S{1,64})\s+(\S[^\n]{0,300})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,32 +48,51 @@ class Running:
     """One line of ``ps``."""
 
     pid: int
-    state: str
-    """As ps prints it: ``Z`` dead, ``D`` waits in the kernel; more letters may follow."""
+    stuck: bool
+    """Dead (state Z), or waits in the kernel (D)."""
+    waits: bool
+    """In state D."""
+    parentless: bool
+    """A child of process 1."""
+    age_s: int
+    user: str
     line: str
 
 
 def _read_processes(text: str) -> dict[int, Running]:
-    """One table or two, one after the other: a state that passed between them does not count as stuck."""
+    """One table; perhaps a second, taken later, of all processes or of those in state D. What was in state D once only
+    was reading, not stuck."""
     tables: list[dict[int, Running]] = []
     for line in text.splitlines():
         if line.lstrip().startswith("PID"):
             tables.append({})
         elif tables and (words := _LINE.fullmatch(line)) is not None:
-            tables[-1][int(words[1])] = Running(pid=int(words[1]), state=words[2], line=line.strip())
-    if not tables or not all(tables):
+            pid, state = int(words[1]), words[3][0]
+            tables[-1][pid] = Running(
+                pid=pid,
+                stuck=state in "ZDX",
+                waits=state == "D",
+                parentless=words[2] == "1",
+                age_s=int(words[4]),
+                user=words[5],
+                line=line.strip(),
+            )
+    if not tables or not tables[0]:
         raise UnreadableError("ps lists no process")
-    first, last = tables[0], tables[-1]
-    for pid, earlier in first.items():
-        if pid in last and last[pid].state[0] == "D" and earlier.state[0] != "D":
-            last[pid] = earlier
-    return {**first, **last} if len(tables) > 1 else last
+    last = tables[-1]
+    return {
+        pid: replace(each, stuck=pid in last and last[pid].waits) if each.waits else each
+        for pid, each in tables[0].items()
+    }
 
 
 PROCESSES: Probe[dict[int, Running]] = Probe(
     command=Command(
         name="processes",
-        shell="ps -eo pid,ppid,stat,etimes,user:32,comm; sleep 2; ps -eo pid,ppid,stat,etimes,user:32,comm",
+        shell=(
+            "ps -eo pid,ppid,stat,etimes,user:32,comm; sleep 2; "
+            "ps -eo pid,ppid,stat,etimes,user:32,comm | awk 'NR == 1 || $3 ~ /^D/'"
+        ),
         limit_s=10,
         max_bytes=3_000_000,
     ),
@@ -81,6 +113,8 @@ def _judge(seen: Seen) -> Iterator[Symptom]:
         gone = [each for each in gpu.processes if running is not None and each.pid not in running]
         if dead:
             yield Symptom(cause=STALE, part=gpu.part, evidence=tuple(dead))
+        elif left := [said for each in gpu.processes if (said := _left(gpu, each, running, seen))]:
+            yield Symptom(cause=LEFT_BEHIND, part=gpu.part, evidence=tuple(left))
         elif len(gone) == len(gpu.processes):
             yield from _orphaned(gpu, gone, seen)
     yield from unreliable(smi)
@@ -100,7 +134,26 @@ def _dead(process: Process, running: dict[int, Running] | None) -> str:
     if running is None or process.pid not in running:
         return ""
     line = running[process.pid]
-    return f"{line.line} holds {_mib(process.used_mib)}" if line.state[0] in "ZDX" else ""
+    return f"{line.line} holds {_mib(process.used_mib)}" if line.stuck else ""
+
+
+def _left(gpu: Gpu, process: Process, running: dict[int, Running] | None, seen: Seen) -> str:
+    """What ps says of a process that nobody waits for any more.
+
+    It is old and its GPU does nothing, or works for a job with a parent; beside another user's job, age is no matter.
+    """
+    line = running.get(process.pid) if running is not None else None
+    if running is None or line is None or not line.parentless or (process.used_mib or 0) < HELD_MIB:
+        return ""
+    others = [other for each in gpu.processes if (other := running.get(each.pid)) is not None and not other.parentless]
+    old = line.age_s >= seen.limit(LEFT_HOURS) * 3600 and (bool(others) or _is_idle(gpu))
+    foreign = any(other.user != line.user for other in others)
+    return f"{line.line} holds {_mib(process.used_mib)}" if old or foreign else ""
+
+
+def _is_idle(gpu: Gpu) -> bool:
+    load = reading(gpu, "utilization/gpu_util")
+    return load.kind == "number" and load.number == 0
 
 
 def _mib(used: float | None) -> str:
@@ -109,8 +162,9 @@ def _mib(used: float | None) -> str:
 
 def _orphaned(gpu: Gpu, gone: list[Process], seen: Seen) -> Iterator[Symptom]:
     """Under MIG, and where memory is handed to virtual machines, processes are not listed with the GPU."""
+    least = HELD_MIB if gone else seen.limit(ORPHANED_MIB)
     used, load = reading(gpu, "fb_memory_usage/used"), reading(gpu, "utilization/gpu_util")
-    if used.kind != "number" or used.number < seen.limit(ORPHANED_MIB) or gpu.mig_devices:
+    if used.kind != "number" or used.number < least or gpu.mig_devices:
         return
     reader = Reader(gpu)
     if reader.word("mig_mode/current_mig", required=False) == "Enabled" or load.number > 0 or _is_shared(gpu):
@@ -132,8 +186,8 @@ CHECKS = (
         about="dead or stuck processes that hold a GPU, and memory in use that nobody holds",
         probes=(NVIDIA_SMI, PROCESSES),
         parts=("gpu",),
-        causes=(STALE, ORPHANED),
-        limits=(ORPHANED_MIB,),
+        causes=(STALE, LEFT_BEHIND, ORPHANED),
+        limits=(ORPHANED_MIB, LEFT_HOURS),
         judge=_judge,
     ),
 )

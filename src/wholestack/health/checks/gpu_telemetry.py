@@ -16,7 +16,7 @@ SILENT = Cause(
     owner="vendor",
     remedy="run nvidia-smi -q -i ID again; drain the host if they stay away: the GPU may be about to fall off the bus",
     status="unknown",
-    explains=("telemetry.field", "gpu.temperature_outlier", "gpu.power_outlier"),
+    explains=("telemetry.field", "gpu.inforom_corrupted", "gpu.temperature_outlier", "gpu.power_outlier"),
 )
 FEWEST = Limit(name="gpu.silent_readings", default=1, about="missing readings that make a Finding")
 
@@ -75,8 +75,11 @@ def _broken(gpu: Gpu) -> Iterator[str]:
 
 
 def _missing(gpu: Gpu, others: Sequence[Gpu]) -> Iterator[str]:
-    """Readings that most of the others have."""
+    """Readings that most of the others have; with ECC off there are no errors to count."""
+    off = reading(gpu, "ecc_mode/current_ecc").text.lower() == "disabled"
     for paths in READINGS:
+        if off and paths[0].startswith("ecc_errors/"):
+            continue
         found = reading(gpu, *paths)
         if found.kind in ("missing", "unsupported"):
             having = sum(reading(other, *paths).kind in ("number", "word") for other in others)

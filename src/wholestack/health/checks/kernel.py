@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf
 
 from wholestack.health.check import Cause, Check, Limit, Seen, Symptom
-from wholestack.health.checks.nvidia import KERNEL_LOG, QUIET_HOURS, recent
+from wholestack.health.checks.nvidia import JOB_HOURS, KERNEL_LOG, QUIET_HOURS, recent
+from wholestack.health.checks.pci import LINKS
 from wholestack.health.formats.kernel_log import Line
 from wholestack.health.parts import HOST, Part, PartKind, pci_key
 
@@ -105,7 +106,7 @@ PCIE_LIMITED = Cause(
     status="warn",
 )
 AER = Cause(
-    code="kernel.aer",
+    code="kernel.pcie_error",
     says="uncorrected PCIe errors",
     owner="vendor",
     remedy="reseat the device or riser; have device or board replaced if errors return",
@@ -116,6 +117,7 @@ THROTTLED = Cause(
     owner="data centre",
     remedy="check fans, air flow, inlet temperature and heat sinks",
     status="warn",
+    explains=("cpu.throttled",),
 )
 FLAPS = Limit(name="kernel.link_flaps", default=3, about="times that a link goes down within the quiet hours that warn")
 CORRECTED = Limit(
@@ -126,9 +128,10 @@ TIMEOUTS = Limit(
 )
 
 _KILLED = re.compile(r"(?:out of memory: Kill(?:ed)? process|oom-kill:constraint|oom_reaper: reaped)", re.IGNORECASE)
-_MCE = re.compile(r"\[Hardware Error\]|machine check|mce: ", re.IGNORECASE)
+_MCE = re.compile(r"\[Hardware Error\]|machine check|mce: |EDAC MC\d{1,3}: \d{1,6} [UC]E ", re.IGNORECASE)
+_MODULE = re.compile(r"EDAC MC\d{1,3}: \d{1,6} [UC]E [^\n]{0,80}? on (\S{1,80})")
 _MCE_BANNER = re.compile(
-    r"mce: (?:CPU supports|Using|CPU\d{1,5}: Thermal)|machine check (?:support|polling)|mce: .{0,40}cpu clock throttled"
+    r"mce: (?:CPU supports|Using|CPU\d{1,5}: Thermal)|machine check (?:support|polling)|.{0,100}cpu clock throttled"
     r"|MCE support|BERT: Error records|(?:HEST|GHES|ERST|EINJ): ",
     re.IGNORECASE,
 )
@@ -166,7 +169,9 @@ _NIC_DOWN = re.compile(
 _LIMITED = re.compile(
     r"mlx5_core ([0-9a-f:.]{7,16}): [\d.]{1,9} Gb/s available PCIe bandwidth, limited by", re.IGNORECASE
 )
-_AER = re.compile(r"([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]): AER: .{0,60}Uncorrect", re.IGNORECASE)
+_ADDRESS = r"([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])"
+_AER = re.compile(_ADDRESS + r": AER: .{0,60}Uncorrect", re.IGNORECASE)
+_SENDER = re.compile(r"(?:received|from):? " + _ADDRESS, re.IGNORECASE)
 _HOT = re.compile(r"CPU(\d{1,5}): (?:Package|Core) temperature (?:is )?above threshold")
 _HARMLESS_DRIVE = re.compile(r"(?:fd|sr|loop|ram|zram)\d")
 
@@ -192,27 +197,28 @@ def _window(seen: Seen, *words: str) -> list[Line]:
 
 
 def _judge_oom(seen: Seen) -> Iterator[Symptom]:
-    lines = [line for line in _window(seen, "ut of memory", "oom-kill", "oom_reaper") if _KILLED.search(line.message)]
+    dated = recent(seen, seen.limit(JOB_HOURS), "ut of memory", "oom-kill", "oom_reaper")
+    lines = [line for line in dated if _KILLED.search(line.message)]
     if lines:
         yield Symptom(cause=OOM, evidence=_said(lines))
 
 
 def _judge_machine_check(seen: Seen) -> Iterator[Symptom]:
+    """Where EDAC names a memory module, the CPU that saw it is not to blame."""
     lines = [
         line
-        for line in _window(seen, "achine check", "Hardware Error", "mce: ")
+        for line in _window(seen, "achine check", "Hardware Error", "mce: ", "EDAC MC")
         if _MCE.search(line.message) and not _MCE_BANNER.search(line.message)
     ]
+    module = next((found for line in lines[::-1] if (found := _MODULE.search(line.message))), None)
+    part = Part(kind="dimm", key=module[1]) if module is not None else None
     bad = [line for line in lines if _UNCORRECTED.search(line.message) and not _CORRECTED_WORDS.search(line.message)]
-    for part, of_part in _grouped(bad, _cpu).values():
-        yield Symptom(cause=MACHINE_CHECK, part=part, evidence=_said(of_part))
+    for blamed, of_part in _grouped(bad, lambda line: part or _cpu(line)).values():
+        yield Symptom(cause=MACHINE_CHECK, part=blamed, evidence=_said(of_part))
     if not bad and len(lines) >= seen.limit(CORRECTED):
-        parts = {part.identity: part for line in lines if (part := _cpu(line)).kind == "cpu"}
-        yield Symptom(
-            cause=MACHINE_CHECK_CORRECTED,
-            part=next(iter(parts.values())) if len(parts) == 1 else HOST,
-            evidence=_said(lines),
-        )
+        cpus = {each.identity: each for line in lines if (each := _cpu(line)).kind == "cpu"}
+        only = next(iter(cpus.values())) if len(cpus) == 1 else HOST
+        yield Symptom(cause=MACHINE_CHECK_CORRECTED, part=part or only, evidence=_said(lines))
 
 
 def _cpu(line: Line) -> Part:
@@ -311,7 +317,7 @@ def _judge_oops(seen: Seen) -> Iterator[Symptom]:
 
 
 def _judge_links(seen: Seen) -> Iterator[Symptom]:
-    lines = _window(seen, "mlx5_core", "Link is ", "link down")
+    lines = _window(seen, "mlx5_core", "Link is ")
     for part, of_part in _grouped(lines, _flapping).values():
         if len(of_part) >= seen.limit(FLAPS):
             yield Symptom(cause=LINK_FLAP, part=part, evidence=_said(of_part))
@@ -325,27 +331,33 @@ def _flapping(line: Line) -> Part | None:
 
 
 def _judge_pcie(seen: Seen) -> Iterator[Symptom]:
-    """Said once, when the driver starts: it holds until the next boot."""
+    """Said once, when the driver starts: it holds until the next boot. Links that sysfs tells are judged there."""
+    told = {link.slot for link in seen.maybe(LINKS) or ()}
     for line in recent(seen, inf, "mlx5_core"):
         found = _LIMITED.search(line.message)
-        if found is not None:
-            yield Symptom(cause=PCIE_LIMITED, part=Part(kind="pci", key=pci_key(found[1])), evidence=(line.text,))
+        if found is not None and pci_key(found[1]).partition(".")[0] not in told:
+            part = Part(kind="pci", key=pci_key(found[1]), label=found[1])
+            yield Symptom(cause=PCIE_LIMITED, part=part, evidence=(line.text,))
     for part, of_part in _grouped(_window(seen, "AER: "), _aer).values():
         yield Symptom(cause=AER, part=part, evidence=_said(of_part))
 
 
 def _aer(line: Line) -> Part | None:
+    """The device that sent the error, where the port above it tells; a GPU off the bus takes its own in."""
     found = _AER.search(line.message)
-    return Part(kind="pci", key=pci_key(found[1])) if found else None
+    if found is None:
+        return None
+    sender = _SENDER.search(line.message)
+    key = pci_key(sender[1] if sender is not None else found[1])
+    return Part(kind="pci", key=key, label=sender[1] if sender is not None else found[1], within=(f"gpu {key}",))
 
 
 def _judge_thermal(seen: Seen) -> Iterator[Symptom]:
     lines = [line for line in _window(seen, "throttled") if _HOT.search(line.message)]
     if lines:
         cpus = sorted({int(found[1]) for line in lines if (found := _HOT.search(line.message))})
-        part = Part(kind="cpu", key=str(cpus[0])) if len(cpus) == 1 else HOST
         named = ", ".join(map(str, cpus[:8])) + (f" and {len(cpus) - 8} more" if len(cpus) > 8 else "")
-        yield Symptom(cause=THROTTLED, part=part, evidence=(f"CPUs {named}", *_said(lines)))
+        yield Symptom(cause=THROTTLED, part=Part(kind="cpu"), evidence=(f"CPUs {named}", *_said(lines)))
 
 
 def _check(
@@ -368,13 +380,13 @@ def _check(
 
 
 CHECKS = (
-    _check("kernel.oom", "processes ended because memory ran out", _judge_oom, (OOM,), ("host",)),
+    _check("kernel.oom", "processes ended because memory ran out", _judge_oom, (OOM,), ("host",), JOB_HOURS),
     _check(
         "kernel.machine_check",
         "machine checks, corrected and not",
         _judge_machine_check,
         (MACHINE_CHECK, MACHINE_CHECK_CORRECTED),
-        ("cpu", "host"),
+        ("dimm", "cpu", "host"),
         CORRECTED,
     ),
     _check(
@@ -416,5 +428,5 @@ CHECKS = (
         (PCIE_LIMITED, AER),
         ("pci",),
     ),
-    _check("kernel.thermal", "CPUs slowed down by heat", _judge_thermal, (THROTTLED,), ("cpu", "host")),
+    _check("kernel.thermal", "CPUs slowed down by heat", _judge_thermal, (THROTTLED,), ("cpu",)),
 )

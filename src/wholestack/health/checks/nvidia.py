@@ -12,6 +12,7 @@ from wholestack.health.formats.kernel_log import KernelLog, Line, looks_like_ker
 from wholestack.health.formats.nvidia_query import looks_like_csv, looks_like_metrics, read_csv, read_metrics
 from wholestack.health.formats.nvidia_smi import (
     Gpu,
+    Reading,
     Smi,
     kind_of,
     looks_like_message,
@@ -31,13 +32,13 @@ def _smi_failure(output: Output) -> str:
 
     A text that one of the readers knows is left to that reader.
     """
-    text = output.text
+    text = output.text + output.stderr.decode(errors="replace")
     known = looks_like_xml(text) or looks_like_message(text)
     return "" if known or not output.exit_status else f"exit status {output.exit_status}"
 
 
 NVIDIA_SMI: Probe[Smi] = Probe(
-    command=Command(name="nvidia_smi", shell="nvidia-smi -q -x 2>&1", limit_s=20, max_bytes=3_000_000),
+    command=Command(name="nvidia_smi", shell="nvidia-smi -q -x", limit_s=20, max_bytes=3_000_000),
     formats=(
         Format(name="nvidia-smi -q -x", matches=looks_like_xml, read=read_xml),
         Format(name="nvidia-smi's last words", matches=looks_like_message, read=read_message),
@@ -45,6 +46,7 @@ NVIDIA_SMI: Probe[Smi] = Probe(
         Format(name="nvidia_smi_* metrics (nvidia_gpu_exporter)", matches=looks_like_metrics, read=read_metrics),
     ),
     failure=_smi_failure,
+    with_stderr=True,
 )
 
 
@@ -70,10 +72,21 @@ UNREADABLE = Cause(
     remedy="run nvidia-smi -q by hand; see what the other findings say of the driver",
     status="unknown",
 )
+SILENT_TOOLS = tuple(
+    f"telemetry.{what} {probe}"
+    for what in ("hung", "garbled")
+    for probe in (NVIDIA_SMI.name, "nvlink_status", "nvlink_errors")
+)
+"""What a fault that makes nvidia-smi hang or give up explains: the silence of its outputs, not that of other tools."""
 QUIET_HOURS = Limit(
     name="kernel.quiet_hours",
     default=24.0,
     about="hours without the event after which a fault that only the kernel log shows counts as healed",
+)
+JOB_HOURS = Limit(
+    name="kernel.job_quiet_hours",
+    default=6.0,
+    about="hours after which a job's own error (out of memory, a program's Xid) is of no more interest",
 )
 _DESKTOP = re.compile(r"GeForce|Quadro|TITAN|\bRTX\b|GTX", re.IGNORECASE)
 
@@ -87,6 +100,8 @@ class Reader:
         """Whether the output holds everything there is; a query holds what was asked for."""
         self.unread: list[str] = []
         self.supported = 0
+        self.spoken = False
+        """Whether any reading was there that could not be understood."""
 
     def number(self, *paths: str, required: bool = True) -> float | None:
         """The number at the first of the paths that is there; ``None`` if it has none."""
@@ -94,8 +109,7 @@ class Reader:
         if found.kind == "number":
             self.supported += 1
             return found.number
-        if found.kind != "unsupported" and (required or found.kind != "missing"):
-            self.unread.append(f"{paths[0]}: {found.text[:80] or 'missing'}")
+        self._note(paths[0], found, required=required)
         return None
 
     def word(self, *paths: str, required: bool = True) -> str:
@@ -104,8 +118,7 @@ class Reader:
         if found.kind in ("word", "number"):
             self.supported += 1
             return found.text
-        if found.kind != "unsupported" and (required or found.kind != "missing"):
-            self.unread.append(f"{paths[0]}: {found.text[:80] or 'missing'}")
+        self._note(paths[0], found, required=required)
         return ""
 
     def is_yes(self, *paths: str, required: bool = True) -> bool:
@@ -114,6 +127,12 @@ class Reader:
         if word not in ("", "yes", "no", "active", "not active", "enabled", "disabled", "true", "false"):
             self.unread.append(f"{paths[0]}: {word[:80]}")
         return word in ("yes", "active", "enabled", "true")
+
+    def _note(self, path: str, found: Reading, *, required: bool) -> None:
+        if found.kind == "unsupported" or (found.kind == "missing" and not required):
+            return
+        self.unread.append(f"{path}: {found.text[:80] or found.kind}")
+        self.spoken = self.spoken or found.kind != "missing"
 
     @property
     def symptom(self) -> Symptom:
@@ -132,6 +151,17 @@ def listed(seen: Seen) -> Smi:
     if smi.trouble == "none_found":
         raise NotThereError("not_expected", "nvidia-smi finds no GPU")
     return smi
+
+
+def raise_if_hung(seen: Seen) -> None:
+    """Where ``nvidia-smi -q`` hangs, its other calls do too: their silence is its, once.
+
+    Raises:
+        UnreadableError: it hung.
+    """
+    output = seen.outputs.get(NVIDIA_SMI.name)
+    if output is not None and output.ending in ("hung", "timed_out"):
+        seen.of(NVIDIA_SMI)
 
 
 def unreliable(smi: Smi) -> Iterator[Symptom]:
@@ -160,6 +190,8 @@ def per_gpu(judge_one: Callable[[Reader, Seen], Iterable[Symptom]]) -> Callable[
         smi = listed(seen)
         readers = [Reader(gpu, whole=smi.source == "xml") for gpu in smi.gpus]
         found = [symptom for reader in readers for symptom in judge_one(reader, seen)]
+        if not found and not any(reader.whole or reader.supported or reader.spoken for reader in readers) and readers:
+            raise NotThereError("not_supported", "the query did not ask for these readings")
         found += [reader.symptom for reader in readers if reader.unread]
         found += unreliable(smi)
         if not found and not any(reader.supported for reader in readers):

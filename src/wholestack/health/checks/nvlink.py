@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from wholestack.health.check import Cause, Check, Counter, Limit, Rate, Seen, Symptom, Trait
 from wholestack.health.checks.gpu_presence import lost_keys
-from wholestack.health.checks.nvidia import NVIDIA_SMI
+from wholestack.health.checks.nvidia import NVIDIA_SMI, raise_if_hung
 from wholestack.health.checks.pci import INVENTORY as PCI
 from wholestack.health.formats.nvidia_smi import Gpu
 from wholestack.health.formats.nvlink import (
@@ -28,11 +28,12 @@ from wholestack.health.telemetry import FIELD
 from wholestack.remote.batch import Command
 
 STATUS: Probe[tuple[GpuLinks, ...]] = Probe(
-    command=Command(name="nvlink_status", shell="nvidia-smi nvlink -s 2>&1", limit_s=20, max_bytes=200_000),
+    command=Command(name="nvlink_status", shell="nvidia-smi nvlink -s", limit_s=20, max_bytes=200_000),
+    with_stderr=True,
     formats=(Format(name="nvidia-smi nvlink -s", matches=looks_like_states, read=read_states),),
 )
 ERRORS: Probe[tuple[LinkErrors, ...]] = Probe(
-    command=Command(name="nvlink_errors", shell="nvidia-smi nvlink -e 2>&1", limit_s=20, max_bytes=400_000),
+    command=Command(name="nvlink_errors", shell="nvidia-smi nvlink -e", limit_s=20, max_bytes=400_000),
     formats=(Format(name="nvidia-smi nvlink -e", matches=looks_like_errors, read=read_errors),),
 )
 INACTIVE = Cause(
@@ -40,7 +41,14 @@ INACTIVE = Cause(
     says="NVLink is down",
     owner="vendor",
     remedy="drain, reset the GPUs or reboot; if a link stays down, have the GPU, bridge or baseboard checked",
-    explains=("nvlink.errors", "nvlink.slow", "gpu.xid_nvlink", "nvlink.count", "gpu.xid_application"),
+    explains=(
+        "nvlink.errors",
+        "nvlink.slow",
+        "gpu.xid_nvlink",
+        "nvlink.count",
+        "gpu.xid_application",
+        "gpu.fabric",
+    ),
 )
 ALL_INACTIVE = Cause(
     code="nvlink.all_inactive",
@@ -116,6 +124,7 @@ def _link_part(gpu: Part, link: int, *others: str) -> Part:
 
 
 def _judge_state(seen: Seen) -> Iterator[Symptom]:
+    raise_if_hung(seen)
     gpus, known = seen.of(STATUS), _parts(seen)
     expected = {gpu.index: _expected(gpu, gpus, seen) for gpu in gpus}
     if len(gpus) > 1 and not any(gpu.active for gpu in gpus) and any(expected.values()):
@@ -123,19 +132,22 @@ def _judge_state(seen: Seen) -> Iterator[Symptom]:
         yield Symptom(cause=ALL_INACTIVE, evidence=evidence)
         return
     through_switch = any(device.is_nvswitch for device in seen.maybe(PCI) or ())
-    lost = () if through_switch else tuple(f"gpu {key}" for key in lost_keys(seen))
-    for gpu in gpus:
+    short = [gpu for gpu in gpus if gpu.active < expected[gpu.index]]
+    lost = () if through_switch or not short else tuple(f"gpu {key}" for key in lost_keys(seen))
+    for gpu in short:
         yield from _judge_gpu(gpu, expected[gpu.index], _gpu_part(gpu.index, gpu.uuid, known), lost)
     yield from _judge_speed(gpus, known)
     yield from _judge_unlisted(gpus, known)
 
 
 def _expected(gpu: GpuLinks, gpus: Iterable[GpuLinks], seen: Seen) -> int:
-    """How many links of a GPU should be up."""
+    """How many links of a GPU should be up; one alone (a slice of a host, a lone GH200) has nobody to talk to."""
     wanted = seen.expectation.traits.get("nvlink.count")
     if isinstance(wanted, int):
         return wanted
     siblings = [other for other in gpus if other.name == gpu.name]
+    if len(siblings) == 1:
+        return gpu.active
     if _MODULES.search(gpu.name):
         return max(1, *(len(other.links) for other in siblings))
     return max(other.active for other in siblings)
@@ -144,8 +156,6 @@ def _expected(gpu: GpuLinks, gpus: Iterable[GpuLinks], seen: Seen) -> int:
 def _judge_gpu(gpu: GpuLinks, expected: int, part: Part, lost: tuple[str, ...]) -> Iterator[Symptom]:
     missing = expected - gpu.active
     down = [link for link in gpu.links if link.gb_per_s is None]
-    if missing <= 0:
-        return
     evidence = (f"GPU {gpu.index}: {gpu.active} of {expected} links up", *(link.line for link in down[:8]))
     if missing == 1 and len(down) == 1:
         yield Symptom(cause=INACTIVE, part=_link_part(part, down[0].link, *lost), evidence=evidence)
@@ -168,10 +178,12 @@ def _judge_speed(gpus: Iterable[GpuLinks], known: Mapping[int, Gpu]) -> Iterator
 
 
 def _judge_unlisted(gpus: Iterable[GpuLinks], known: Mapping[int, Gpu]) -> Iterator[Symptom]:
-    named = {gpu.index for gpu in gpus}
+    """By UUID: both outputs number the GPUs that they list, and may list others."""
+    named = {gpu.uuid or f"index {gpu.index}" for gpu in gpus}
     for index, gpu in known.items():
-        if index not in named:
-            evidence = (f"GPU {index} is not among the {len(named)} of nvidia-smi nvlink -s",)
+        uuid = gpu.fields.get("uuid", "")
+        if uuid and uuid not in named and f"index {index}" not in named:
+            evidence = (f"{uuid} is not among the {len(named)} GPUs of nvidia-smi nvlink -s",)
             yield Symptom(cause=UNLISTED, part=gpu.part, evidence=evidence)
 
 
@@ -185,16 +197,20 @@ def _state_traits(seen: Seen) -> Iterator[Trait]:
 
 
 def _judge_errors(seen: Seen) -> Iterator[Symptom]:
+    raise_if_hung(seen)
     known = _parts(seen)
     for each in seen.of(ERRORS):
-        part = _link_part(_gpu_part(each.index, "", known), each.link)
+        total = _total(each)
         ends = [f"{name}: {count}" for name, count in each.counts.items() if count in _ENDS]
+        if not (total or ends or each.unread):
+            continue
+        part = _link_part(_gpu_part(each.index, each.uuid, known), each.link)
         if ends:
             yield Symptom(cause=SATURATED, part=part, evidence=tuple(ends))
         if each.unread:
             yield Symptom(cause=FIELD, part=part, evidence=each.unread)
-        rate = _rate(each, part, seen)
-        if rate is None or rate.delta < FEWEST or rate.per_hour <= seen.limit(PER_HOUR) or ends:
+        rate = None if ends else _rate(total, part, seen)
+        if rate is None or rate.delta < FEWEST or rate.per_hour <= seen.limit(PER_HOUR):
             continue
         cause = ERROR_STORM if rate.per_hour > seen.limit(STORM) else ERROR_RATE
         shown = ", ".join(f"{name} {count}" for name, count in each.counts.items() if count and _is_error(name))
@@ -207,31 +223,32 @@ def _is_error(name: str) -> bool:
 
 
 def _total(each: LinkErrors) -> int:
-    return sum(count for name, count in each.counts.items() if _is_error(name))
+    return sum(count for name, count in each.counts.items() if count and _is_error(name))
 
 
-def _rate(each: LinkErrors, part: Part, seen: Seen) -> Rate | None:
+def _rate(total: int, part: Part, seen: Seen) -> Rate | None:
     """Errors of a link since the last look; a link that had none then was not kept, its GPU was."""
-    counter = Counter(name="nvlink.errors", value=_total(each), part=part.identity)
+    counter = Counter(name="nvlink.errors", value=total, part=part.identity)
     before = seen.before
     if before is None or before.boot_id != seen.boot_id or seen.now <= before.at:
         return seen.rate(counter)
     kept = {(old.name, old.part) for old in before.counters}
     if (counter.name, counter.part) not in kept and ("nvlink.errors_of_gpu", part.within[0]) in kept:
-        return Rate(delta=counter.value, hours=(seen.now - before.at) / 3600, since="last look")
+        return Rate(delta=total, hours=(seen.now - before.at) / 3600, since="last look")
     return seen.rate(counter)
 
 
 def _error_counters(seen: Seen) -> Iterator[Counter]:
     known = _parts(seen)
-    totals: dict[str, int] = {}
+    totals: dict[tuple[int, str], int] = {}
     for each in seen.of(ERRORS):
-        part = _link_part(_gpu_part(each.index, "", known), each.link)
-        totals[part.within[0]] = totals.get(part.within[0], 0) + _total(each)
-        if _total(each):
-            yield Counter(name="nvlink.errors", value=_total(each), part=part.identity)
-    for gpu, value in totals.items():
-        yield Counter(name="nvlink.errors_of_gpu", value=value, part=gpu)
+        total = _total(each)
+        totals[each.index, each.uuid] = totals.get((each.index, each.uuid), 0) + total
+        if total:
+            part = _link_part(_gpu_part(each.index, each.uuid, known), each.link)
+            yield Counter(name="nvlink.errors", value=total, part=part.identity)
+    for (index, uuid), value in totals.items():
+        yield Counter(name="nvlink.errors_of_gpu", value=value, part=_gpu_part(index, uuid, known).identity)
 
 
 CHECKS = (

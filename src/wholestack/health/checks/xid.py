@@ -6,13 +6,22 @@ siblings do not. A number that is not known is a warning, never silence. Which n
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from wholestack.health.check import Cause, Check, Limit, Seen, Symptom
-from wholestack.health.checks.gpu_presence import OFF_BUS
-from wholestack.health.checks.nvidia import KERNEL_LOG, NVIDIA_SMI, QUIET_HOURS, listed, recent, unreliable
-from wholestack.health.formats.kernel_log import Line
+from wholestack.health.checks.gpu_presence import OFF_BUS, gone
+from wholestack.health.checks.nvidia import (
+    JOB_HOURS,
+    KERNEL_LOG,
+    NVIDIA_SMI,
+    QUIET_HOURS,
+    SILENT_TOOLS,
+    listed,
+    recent,
+    unreliable,
+)
+from wholestack.health.formats.kernel_log import MOST_LINES_A_WORD, Line
 from wholestack.health.formats.nvidia_smi import Gpu, reading
 from wholestack.health.formats.xids import BENIGN_SXIDS, XidClass, meaning
 from wholestack.health.parts import Part, pci_key
@@ -39,7 +48,7 @@ GSP = Cause(
     says="the GPU's system processor does not answer (Xid)",
     owner="cluster team",
     remedy="drain, then reset the GPU or reboot; update driver and firmware; to the vendor if it returns",
-    explains=(*_BROUGHT_ABOUT, "gpu.xid_reset", "gpu.unreadable", "gpu.silent", "telemetry.field"),
+    explains=(*_BROUGHT_ABOUT, "gpu.xid_reset", "gpu.unreadable", "gpu.silent", "telemetry.field", *SILENT_TOOLS),
 )
 HARDWARE = Cause(
     code="gpu.xid_hardware",
@@ -82,7 +91,7 @@ NVLINK = Cause(
     says="NVLink error (Xid)",
     owner="vendor",
     remedy="drain, reset the GPUs or reboot; if it returns, have GPU, bridge, cable or baseboard checked",
-    explains=_BROUGHT_ABOUT,
+    explains=(*_BROUGHT_ABOUT, "gpu.xid_nvlink"),
 )
 WEAR = Cause(
     code="gpu.xid_wear",
@@ -97,6 +106,7 @@ APPLICATION = Cause(
     owner="job owner",
     remedy="look for the error in the program (compute-sanitizer, cuda-gdb); run it on another host to compare",
     status="warn",
+    explains=("gpu.xid_application",),
 )
 REPEATED = Cause(
     code="gpu.xid_repeated",
@@ -125,6 +135,7 @@ RECOVERY = Cause(
     says="the driver asks for a recovery of the GPU",
     owner="cluster team",
     remedy="drain, then do what it asks for: reset the GPU (nvidia-smi --gpu-reset -i ID) or reboot the host",
+    explains=("gpu.xid_application",),
 )
 SWITCH_FATAL = Cause(
     code="nvswitch.fatal",
@@ -150,6 +161,11 @@ MANY_PROGRAMS = Limit(
     name="gpu.xid_programs", default=4, about="programs with an error of their own on one GPU that point to the GPU"
 )
 
+TOGETHER_S = 600.0
+"""Seconds within which the deaths of one job's processes follow on each other."""
+CLEAN_UPS = (43, 45)
+"""Xids that end a program after an error that another line tells."""
+
 _XID = re.compile(
     r"NVRM: Xid \((?:PCI:)?(?P<address>[0-9a-fA-F:.]{7,20})\): (?P<code>\d{1,6})(?P<rest>,[^\n]{0,1500}|)\s*$"
 )
@@ -159,7 +175,7 @@ _LINK = re.compile(r"\bLink (-?\d{1,3})\b", re.IGNORECASE)
 _SEVERITY = re.compile(r"\b(Non-?fatal|Fatal)\b", re.IGNORECASE)
 _ACTION = re.compile(r"to 0x[0-9a-fA-F]{1,4} \(([^)\n]{1,60})\)")
 _SXID = re.compile(
-    r"(?P<driver>nvidia-nvswitch\d{1,3}): SXid \((?:PCI:)?(?P<address>[0-9a-fA-F:.]{7,20})\): "
+    r"SXid \((?:PCI:)?(?P<address>[0-9a-fA-F:.]{7,20})\): "
     r"(?P<code>\d{1,6})(?P<rest>,[^\n]{0,1500}|)\s*$"
 )
 
@@ -249,19 +265,88 @@ def _fatal(text: str) -> bool | None:
 def _judge_xid(seen: Seen) -> Iterator[Symptom]:
     dated = recent(seen, seen.limit(QUIET_HOURS), "NVRM")
     lines = [(xid, line) for line in dated if (xid := read_xid(line.message)) is not None]
+    young = {line.place for line in recent(seen, seen.limit(JOB_HOURS), "NVRM")}
     smi = seen.maybe(NVIDIA_SMI)
     known = {gpu.key: gpu for gpu in smi.gpus} if smi is not None else {}
     groups: dict[tuple[Part, int, bool], list[tuple[Xid, Line]]] = {}
     for xid, line in lines:
-        groups.setdefault((_part(xid, known), xid.code, xid.injected), []).append((xid, line))
+        if line.place in young or not _is_of_program(xid):
+            groups.setdefault((_part(xid, known), xid.code, xid.injected), []).append((xid, line))
+    lost = [(line.at, f"gpu {key}") for line, key, _ in gone(dated)]
+    holders = _holders([each for group in groups.values() for each in group], known, lost)
     symptoms = [
         symptom
-        for (part, _, _), found in groups.items()
-        for symptom in _of_group(part, [xid for xid, _ in found], found[-1][1], known)
+        for (part, code, _), found in groups.items()
+        for symptom in _of_group(_held(part, code, holders), [xid for xid, _ in found], found[-1][1], known)
     ]
     # Equals are merged and keep the status of the first, so the mild ones come last.
-    yield from sorted(symptoms, key=lambda symptom: symptom.status == "warn")
+    yield from _by_first_link(sorted(symptoms, key=lambda symptom: symptom.status == "warn"))
     yield from _repeated(lines, known, seen)
+
+
+def _by_first_link(symptoms: Iterable[Symptom]) -> Iterator[Symptom]:
+    """Errors on several links of one GPU are one Finding, of the link that is named first."""
+    first: dict[str, str] = {}
+    for symptom in symptoms:
+        part = symptom.part
+        if symptom.cause is NVLINK and part.kind == "nvlink":
+            leader = first.setdefault(part.within[0], part.identity)
+            if leader != part.identity:
+                part = replace(part, within=(*part.within, leader))
+        yield replace(symptom, part=part)
+
+
+def _is_of_program(xid: Xid) -> bool:
+    return meaning(xid.code)[0] == "application"
+
+
+def _held(part: Part, code: int, holders: Mapping[str, tuple[str, ...]]) -> Part:
+    """The part of a program's error, held by what brought it about."""
+    return replace(part, within=holders.get(part.identity, ())) if meaning(code)[0] == "application" else part
+
+
+def _holders(
+    lines: Sequence[tuple[Xid, Line]], known: dict[str, Gpu], lost: Sequence[tuple[float, str]]
+) -> dict[str, tuple[str, ...]]:
+    """What brought about the programs' errors of each GPU, by identities of parts.
+
+    A job on several GPUs dies on all of them when one breaks, or when it makes an error of its own: within minutes,
+    most with an Xid 45 or 43. That is one Finding, of the GPU that broke or, of a job, that erred first.
+    """
+    faults = [*lost, *((line.at, _part(xid, known).identity) for xid, line in lines if not _is_of_program(xid))]
+    errors: dict[str, list[tuple[Xid, Line]]] = {}
+    for xid, line in lines:
+        if _is_of_program(xid):
+            errors.setdefault(_part(xid, known).identity, []).append((xid, line))
+    held = {gpu: _near(found, faults) for gpu, found in errors.items()}
+    for together in _clusters({gpu: found for gpu, found in errors.items() if not held[gpu]}):
+        first = next((gpu for gpu in together if not _only_cleans_up(errors[gpu])), together[0])
+        held.update({gpu: (first,) for gpu in together if gpu != first})
+    return held
+
+
+def _clusters(errors: Mapping[str, Sequence[tuple[Xid, Line]]]) -> Iterator[list[str]]:
+    """GPUs whose first errors lie close together, in the order of time."""
+    together: list[str] = []
+    begin = 0.0
+    for gpu, found in sorted(errors.items(), key=lambda item: (item[1][0][1].at, item[1][0][1].place)):
+        if together and found[0][1].at - begin > TOGETHER_S:
+            yield together
+            together = []
+        begin = begin if together else found[0][1].at
+        together.append(gpu)
+    if together:
+        yield together
+
+
+def _only_cleans_up(found: Sequence[tuple[Xid, Line]]) -> bool:
+    return all(xid.code in CLEAN_UPS for xid, _ in found)
+
+
+def _near(found: Sequence[tuple[Xid, Line]], faults: Sequence[tuple[float, str]]) -> tuple[str, ...]:
+    """Identities of faulty parts, if each of these errors came soon after one of the faults."""
+    near = [{part for at, part in faults if -60 <= line.at - at <= TOGETHER_S} for _, line in found]
+    return tuple(sorted(set().union(*near))) if near and all(near) else ()
 
 
 def _part(xid: Xid, known: dict[str, Gpu]) -> Part:
@@ -275,7 +360,8 @@ def _of_group(part: Part, xids: Sequence[Xid], newest: Line, known: dict[str, Gp
     """All lines of one code at one part: the newest stands for them, with their number."""
     last = xids[-1]
     kind, words = meaning(last.code)
-    evidence = (f"Xid {last.code} ({words}), {len(xids)} times; the last one:", newest.text)
+    times = f"{len(xids)} times" if len(xids) < MOST_LINES_A_WORD else f"at least {len(xids)} times"
+    evidence = (f"Xid {last.code} ({words}), {times}; the last one:", newest.text)
     if last.injected:
         yield Symptom(cause=INJECTED, part=part, evidence=evidence)
     elif kind == "recovery":
@@ -289,8 +375,10 @@ def _of_group(part: Part, xids: Sequence[Xid], newest: Line, known: dict[str, Gp
 
 
 def _remap_is_done(gpu: Gpu | None) -> bool:
-    """Whether the GPU says by now that no remap waits."""
-    return gpu is not None and reading(gpu, "remapped_rows/remapped_row_pending").text.lower() == "no"
+    """Whether the GPU says by now that no remap waits and that rows are remapped."""
+    if gpu is None or reading(gpu, "remapped_rows/remapped_row_pending").text.lower() != "no":
+        return False
+    return any(reading(gpu, f"remapped_rows/remapped_row_{kind}").number > 0 for kind in ("corr", "unc"))
 
 
 def _repeated(lines: list[tuple[Xid, Line]], known: dict[str, Gpu], seen: Seen) -> Iterator[Symptom]:
@@ -341,7 +429,7 @@ CHECKS = (
         probes=(KERNEL_LOG, NVIDIA_SMI),
         parts=("gpu", "nvlink"),
         causes=tuple(dict.fromkeys((*CAUSES.values(), REPEATED, INJECTED))),
-        limits=(QUIET_HOURS, MANY_PROGRAMS),
+        limits=(QUIET_HOURS, JOB_HOURS, MANY_PROGRAMS),
         judge=_judge_xid,
     ),
     Check(

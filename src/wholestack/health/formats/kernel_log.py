@@ -3,8 +3,9 @@
 A log may have 1.5 MB, of which a handful of lines matter. So the text is searched for a few literal words (the
 searches run in C), and only lines that hold one of them are taken apart. Lines before the last boot are dropped.
 
-Times: a line is dated by the epoch (``iso``), by a local clock without zone (``naive``), by seconds since boot
-(``uptime``), or not at all. :meth:`KernelLog.age_hours` brings all to "hours before the look".
+Times: a line is dated by the epoch, by a local clock without zone (``naive``) or without year too (``yearly``, as in
+syslog), by seconds since boot (``uptime``), or not at all. :meth:`KernelLog.age_hours` brings all to "hours before
+the look".
 """
 
 import re
@@ -15,11 +16,13 @@ from typing import Literal
 
 from wholestack.health.probe import UnreadableError
 
-Clock = Literal["epoch", "naive", "uptime", "none"]
+Clock = Literal["epoch", "naive", "yearly", "uptime", "none"]
 
+LEAP_YEAR = 2000
+"""Stands for the year of dates that have none."""
 ZONE_SLACK_HOURS = 14.0
 """A local time without zone may be off by this much; such a line is taken to be that much younger."""
-MOST_LINES_A_WORD = 2000
+MOST_LINES_A_WORD = 500
 """Of a word that floods the log only the newest lines are taken apart."""
 
 WORDS = (
@@ -27,7 +30,7 @@ WORDS = (
     "I/O error", "nvme", "Emask", "ead-only", "readonly", "Shutting down filesystem", "nfs: server",
     "blocked for more than",
     "lockup", "LOCKUP", "stall", "BUG", "Oops", "Kernel panic", "general protection", "mlx5_core", "Link is ",
-    "link down", "link up", "throttled", "AER: ", "EXT4-fs error",
+    "throttled", "AER: ", "EXT4-fs error", "EDAC MC",
 )  # fmt: skip
 """One of these is in every line that some check looks for."""
 
@@ -86,10 +89,25 @@ class KernelLog:
         if line.clock == "uptime":
             reference = newest if uptime_s is None else max(uptime_s, newest)
             return max(0.0, reference - line.at) / 3600
+        if line.clock == "yearly":
+            return _age_within_year(line.at, newest if now is None else _within_year(now), slack=now is not None)
         if now is None:
             return max(0.0, newest - line.at) / 3600
         slack = ZONE_SLACK_HOURS if line.clock == "naive" else 0.0
         return max(0.0, (now - line.at) / 3600 - slack)
+
+
+def _within_year(at: float) -> float:
+    """The same date in a leap year, in seconds."""
+    return datetime.fromtimestamp(at, UTC).replace(year=LEAP_YEAR).timestamp()
+
+
+def _age_within_year(at: float, reference: float, *, slack: bool) -> float:
+    """Hours; a date that lies a little ahead is now, one that lies far ahead is of last year."""
+    hours = (reference - at) / 3600
+    if hours < -24:
+        hours += 366 * 24
+    return max(0.0, hours - (ZONE_SLACK_HOURS if slack else 0.0))
 
 
 def looks_like_kernel_log(text: str) -> bool:
@@ -116,7 +134,10 @@ def read_kernel_log(text: str) -> KernelLog:
 def _last_boot(text: str) -> int:
     """Where the last boot begins; 0 if no line says so."""
     position = len(text)
-    while (position := max(text.rfind("Linux version ", 0, position), text.rfind("\n-- ", 0, position))) > 0:
+    for _ in range(MOST_LINES_A_WORD):
+        position = max(text.rfind("Linux version ", 0, position), text.rfind("\n-- ", 0, position))
+        if position <= 0:
+            return 0
         start = text.rfind("\n", 0, position) + 1 if text[position] == "L" else position + 1
         line = text[start : text.find("\n", start) if "\n" in text[start : start + 500] else start + 500]
         if _BOOT.match(line) or _BOOT.match(_apart(line).message):
@@ -198,6 +219,9 @@ def _when(head: re.Match[str]) -> tuple[Clock, float]:
             return ("epoch", moment.timestamp()) if zone else ("naive", moment.replace(tzinfo=UTC).timestamp())
         if head["ctime"]:
             return "naive", datetime.strptime(head["ctime"], "%a %b %d %H:%M:%S %Y").replace(tzinfo=UTC).timestamp()
+        if head["syslog"]:
+            moment = datetime.strptime(f"{LEAP_YEAR} {head['syslog']}", "%Y %b %d %H:%M:%S")
+            return "yearly", moment.replace(tzinfo=UTC).timestamp()
         if head["uptime"]:
             return "uptime", float(head["uptime"])
         if head["kmsg"]:

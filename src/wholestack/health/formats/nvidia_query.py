@@ -8,7 +8,7 @@ import csv
 import re
 from collections.abc import Iterator
 
-from wholestack.health.formats.nvidia_smi import Gpu, Smi, kind_of, read_message
+from wholestack.health.formats.nvidia_smi import Gpu, Smi, kind_of, make_gpu, read_message
 from wholestack.health.parts import pci_key
 from wholestack.health.probe import UnreadableError
 
@@ -208,7 +208,7 @@ def _gpu_of_cells(cells: dict[str, str], index: int) -> Gpu:
     fields = {PATHS[name]: text for name, text in cells.items() if name in PATHS}
     for name in ("clocks_event_reasons.active", "clocks_throttle_reasons.active"):
         fields.update(_reasons(cells.get(name, "")))
-    return Gpu(key=_key(fields, index), index=_index(fields, index), fields=fields)
+    return make_gpu(_key(fields, index), _index(fields, index), fields)
 
 
 def _reasons(bits: str) -> Iterator[tuple[str, str]]:
@@ -233,7 +233,7 @@ def _gpu_of_metrics(uuid: str, values: dict[str, str], info: dict[str, str], ind
     ):  # fmt: skip
         if label in info:
             fields[path] = info[label]
-    return Gpu(key=_key(fields, index), index=_index(fields, index), fields=fields)
+    return make_gpu(_key(fields, index), _index(fields, index), fields)
 
 
 def _word(path: str, name: str, value: str) -> str:

@@ -12,6 +12,7 @@ never fetched; a document that declares entities is refused.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Literal
 from xml.etree import ElementTree
 
@@ -25,9 +26,11 @@ _UNSUPPORTED = {"n/a", "not supported", "requested functionality has been deprec
 _LOST = {"gpu is lost", "gpu requires reset"}
 _BROKEN = re.compile(r"err!|unknown error|error|insufficient permissions|\ufffd|.*\bfailed\b.*", re.IGNORECASE)
 _NUMBER = re.compile(r"(-?\d{1,18}(?:\.\d{1,18})?(?:[eE][+-]?\d{1,3})?)\s{0,2}(?:%|[A-Za-z][A-Za-z/()]{0,12})?")
+LONGEST = 120
+"""No reading is longer than this."""
 _SKIPPED = {"supported_clocks", "accounted_processes", "processes", "mig_devices"}
 _HANDLE = re.compile(
-    r"Unable to determine the device handle for (?:gpu)?\s?(?P<index>\d{1,3}(?![\da-f]*:))?"
+    r"Unable to determine the device handle for (?:gpu)?\s?(?P<index>\d{1,3}(?![\da-f]{0,8}:[\da-f]))?"
     r"[: ]{0,3}(?P<address>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}(?:\.[0-9a-f])?)?[^\n]{0,200}",
     re.IGNORECASE,
 )
@@ -59,19 +62,11 @@ class Gpu:
     """Place in the output, from 0."""
     fields: dict[str, str]
     """Path below the ``gpu`` element to its text."""
+    part: Part
+    """With what helps to find it: index, module, serial."""
     processes: tuple[Process, ...] = ()
     mig_devices: tuple[dict[str, str], ...] = ()
     """Fields of every MIG device."""
-
-    @property
-    def part(self) -> Part:
-        """With what helps to find it: index, module, serial."""
-        said = [f"index {self.index}"]
-        for word, path in (("module", "platformInfo/module_id"), ("module", "gpu_module_id"), ("serial", "serial")):
-            text = self.fields.get(path, "")
-            if text and kind_of(text) in ("number", "word") and not any(each.startswith(word) for each in said):
-                said.append(f"{word} {text[:40]}")
-        return Part(kind="gpu", key=self.key, label=", ".join(said))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +76,9 @@ class Reading:
     kind: Kind
     text: str = ""
     number: float = 0.0
+
+
+MISSING = Reading(kind="missing")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,8 +110,32 @@ class Smi:
     """Where it disagrees with itself, so that nothing in it can be relied on."""
 
 
+def make_gpu(
+    key: str,
+    index: int,
+    fields: dict[str, str],
+    *,
+    processes: tuple[Process, ...] = (),
+    mig_devices: tuple[dict[str, str], ...] = (),
+) -> Gpu:
+    """A GPU with its part."""
+    said = [f"index {index}"]
+    for word, path in (("module", "platformInfo/module_id"), ("module", "gpu_module_id"), ("serial", "serial")):
+        text = fields.get(path, "")
+        if text and kind_of(text) in ("number", "word") and not any(each.startswith(word) for each in said):
+            said.append(f"{word} {text[:40]}")
+    part = Part(kind="gpu", key=key, label=", ".join(said))
+    return Gpu(key=key, index=index, fields=fields, part=part, processes=processes, mig_devices=mig_devices)
+
+
 def kind_of(text: str) -> Kind:
     """How a text is to be taken."""
+    return _kind_of(text) if len(text) <= LONGEST else "word"
+
+
+@lru_cache(maxsize=4096)
+def _kind_of(text: str) -> Kind:
+    """A document repeats few texts many times, so that answers are kept."""
     plain = text.strip().strip("[]").strip().lower()
     if plain in _UNSUPPORTED:
         return "unsupported"
@@ -129,10 +151,15 @@ def reading(gpu: Gpu, *paths: str) -> Reading:
     for path in paths:
         text = _lookup(gpu.fields, path)
         if text is not None:
-            kind = kind_of(text)
-            found = _NUMBER.fullmatch(text.strip()) if kind == "number" else None
-            return Reading(kind=kind, text=text, number=float(found[1]) if found else 0.0)
-    return Reading(kind="missing")
+            return _taken(text) if len(text) <= LONGEST else Reading(kind="word", text=text)
+    return MISSING
+
+
+@lru_cache(maxsize=4096)
+def _taken(text: str) -> Reading:
+    kind = kind_of(text)
+    found = _NUMBER.fullmatch(text.strip()) if kind == "number" else None
+    return Reading(kind=kind, text=text, number=float(found[1]) if found else 0.0)
 
 
 def looks_like_xml(text: str) -> bool:
@@ -185,7 +212,7 @@ def lost_of(smi: Smi) -> Iterator[Lost]:
     """GPUs that are named but lost, from lines around the document or from readings that say so."""
     yield from smi.lost
     for gpu in smi.gpus:
-        said = [f"{path}: {text}" for path, text in gpu.fields.items() if kind_of(text) == "lost"]
+        said = [f"{path}: {text}" for path, text in gpu.fields.items() if "GPU" in text and kind_of(text) == "lost"]
         if said:
             yield Lost(key=gpu.key, line=f"{gpu.key}: {'; '.join(said[:3])}")
 
@@ -226,10 +253,10 @@ def _gpu(element: ElementTree.Element, index: int) -> Gpu:
         key = pci_key(address)
     except ValueError as error:
         raise UnreadableError(f"GPU block {index + 1} has no PCI address: {address[:40]!r}") from error
-    return Gpu(
-        key=key,
-        index=index,
-        fields=fields,
+    return make_gpu(
+        key,
+        index,
+        fields,
         processes=tuple(_processes(element)),
         mig_devices=tuple(_mig_devices(element)),
     )

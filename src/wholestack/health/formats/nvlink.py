@@ -5,9 +5,13 @@ from dataclasses import dataclass
 
 from wholestack.health.probe import NotThereError, UnreadableError
 
+_LINE = re.compile(
+    r"^(?:GPU (?P<gpu>\d{1,3}): (?P<name>[^\n]{0,200}?)(?: \(UUID: (?P<uuid>[^)\s]{1,80})\))?"
+    r"|\s{0,16}Link (?P<link>\d{1,3}): (?P<what>[A-Za-z][A-Za-z \-]{0,60}?): (?P<count>[^\n]{1,80}?))\s{0,8}$",
+    re.MULTILINE,
+)
 _GPU = re.compile(r"GPU (\d{1,3}): ([^\n]{0,200}?)(?: \(UUID: ([^)\s]{1,80})\))?\s*")
 _STATE = re.compile(r"\s*Link (\d{1,3}): (?:([\d.]{1,12}) GB/s|<?(inactive)>?)\s*", re.IGNORECASE)
-_COUNT = re.compile(r"\s*Link (\d{1,3}): ([A-Za-z][A-Za-z \-]{0,60}?): (\d{1,20}|[^\n]{0,60})\s*")
 _ALL_INACTIVE = re.compile(r"all links are inactive", re.IGNORECASE)
 _UNSUPPORTED = re.compile(r"not supported|N/A|No devices were found|NVLink is not", re.IGNORECASE)
 
@@ -45,6 +49,8 @@ class LinkErrors:
 
     index: int
     """Of the GPU."""
+    uuid: str
+    """Of the GPU, or empty."""
     link: int
     counts: dict[str, int]
     """By the tool's name in lower case, for instance ``replay errors``."""
@@ -54,12 +60,17 @@ class LinkErrors:
 
 def looks_like_states(text: str) -> bool:
     """Begins with a GPU and has a link with a speed or none."""
-    return text.lstrip().startswith("GPU ") and not looks_like_errors(text)
+    return (
+        text.lstrip().startswith("GPU ")
+        and re.search(r"Link \d{1,3}: [A-Za-z][A-Za-z \-]{0,60}: ", text[:4000]) is None
+    )
 
 
 def looks_like_errors(text: str) -> bool:
-    """Has a link with a named counter."""
-    return bool(re.search(r"Link \d{1,3}: [A-Za-z][A-Za-z \-]{0,60}: ", text[:4000]))
+    """Has a link with a named counter, or GPUs without any link."""
+    begin = text[:4000]
+    named = re.search(r"Link \d{1,3}: [A-Za-z][A-Za-z \-]{0,60}: ", begin) is not None
+    return named or (begin.lstrip().startswith("GPU ") and "Link " not in begin)
 
 
 def read_states(text: str) -> tuple[GpuLinks, ...]:
@@ -78,7 +89,7 @@ def read_states(text: str) -> tuple[GpuLinks, ...]:
             gpus.append((found, [], False))
         elif gpus and _ALL_INACTIVE.search(line):
             gpus[-1] = (gpus[-1][0], gpus[-1][1], True)
-        elif line.strip() and not _UNSUPPORTED.search(line):
+        elif line.strip() and not line.startswith("WARNING") and not _UNSUPPORTED.search(line):
             raise UnreadableError(f"not a line about NVLink: {line.strip()[:80]!r}")
     if not gpus:
         raise UnreadableError("no GPU is named")
@@ -94,26 +105,31 @@ def read_errors(text: str) -> tuple[LinkErrors, ...]:
     """Counters of every link that has some.
 
     Raises:
-        UnreadableError: a counter comes before any GPU, or there is none.
+        NotThereError: GPUs are named, but no counter.
+        UnreadableError: a counter comes before any GPU, or neither is there.
     """
     index: int | None = None
+    uuids: dict[int, str] = {}
     counts: dict[tuple[int, int], dict[str, int]] = {}
     unread: dict[tuple[int, int], list[str]] = {}
-    for line in text.splitlines():
-        if found := _GPU.fullmatch(line):
-            index = int(found[1])
-        elif found := _COUNT.fullmatch(line):
-            if index is None:
-                raise UnreadableError("a counter comes before any GPU")
-            key = (index, int(found[1]))
-            counts.setdefault(key, {})
-            if found[3].isascii() and found[3].isdigit():
-                counts[key][found[2].lower()] = int(found[3])
-            elif found[2].lower().endswith(("error", "errors")) and found[3].strip("[]<> ").lower() != "n/a":
-                unread.setdefault(key, []).append(line.strip())
+    for gpu, _, uuid, link, what, count in _LINE.findall(text):
+        if gpu:
+            index = int(gpu)
+            uuids[index] = uuid
+            continue
+        if index is None:
+            raise UnreadableError("a counter comes before any GPU")
+        key = (index, int(link))
+        of_link = counts.setdefault(key, {})
+        if count.isascii() and count.isdigit() and len(count) <= 20:
+            of_link[what.lower()] = int(count)
+        elif what.lower().endswith(("error", "errors")) and count.strip("[]<> ").lower() != "n/a":
+            unread.setdefault(key, []).append(f"Link {link}: {what}: {count}")
+    if not counts and uuids:
+        raise NotThereError("not_supported", "no GPU has counters of NVLinks")
     if not counts:
         raise UnreadableError("no counter is there")
     return tuple(
-        LinkErrors(index=gpu, link=link, counts=each, unread=tuple(unread.get((gpu, link), ())))
+        LinkErrors(index=gpu, uuid=uuids[gpu], link=link, counts=each, unread=tuple(unread.get((gpu, link), ())))
         for (gpu, link), each in counts.items()
     )
