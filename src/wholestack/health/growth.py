@@ -82,6 +82,8 @@ class Memory:
         share = delta * levels.window_h / max(hours, levels.window_h)
         if hours >= levels.window_h:
             base, base_at = counter.value, now
+        if counter.value == last:
+            share = 0.0
         return self._verdict(counter, levels, share, Window(delta, hours, "earlier looks", base, base_at))
 
     def _since_boot(self, counter: Counter, levels: Levels) -> Growth:

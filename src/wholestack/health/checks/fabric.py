@@ -110,29 +110,37 @@ def _part(item: Item, switch: Switch) -> Part:
 
 def _judge_switch(seen: Seen) -> Iterator[Symptom]:
     switch = seen.of(SWITCH)
+    slow = _slow_fans(switch, seen)
     for item in switch.statuses:
         cause = SUPPLY if item.supply else FAN
         if item.value.upper() in BAD:
-            yield Symptom(cause=cause, part=_part(item, switch), evidence=(item.line,))
+            # The status of all fans says less than the one that does not turn.
+            parts = [_part(fan, switch) for fan in slow] if slow and cause is FAN else [_part(item, switch)]
+            for part in parts:
+                yield Symptom(cause=cause, part=part, evidence=(item.line,))
         elif item.value.upper() not in ("OK", *NOT_TOLD):
-            yield Symptom(cause=FIELD, part=_part(item, switch), evidence=(item.line or "no status",))
-    fans = [item.number for item in switch.readings if item.name.startswith("fan#") and item.number is not None]
-    usual = median(fans) if fans else 0.0
-    for item in switch.readings:
-        yield from _judge_reading(item, switch, usual, seen)
+            yield Symptom(cause=FIELD, part=_part(item, switch), evidence=(item.line,))
     if not switch.statuses:
         part = Part(kind="switch", key=switch.guid)
         yield Symptom(cause=FIELD, part=part, evidence=("no status of fans or power supplies is in it",))
+    for fan in slow:
+        yield Symptom(cause=FAN, part=_part(fan, switch), evidence=(fan.line,))
+    for item in switch.readings:
+        yield from _judge_reading(item, switch, seen)
 
 
-def _judge_reading(item: Item, switch: Switch, usual_rpm: float, seen: Seen) -> Iterator[Symptom]:
+def _slow_fans(switch: Switch, seen: Seen) -> list[Item]:
+    fans = {item: item.number for item in switch.readings if item.name.startswith("fan#")}
+    known = [rpm for rpm in fans.values() if rpm is not None]
+    least = max(seen.limit(SLOW_FAN) * median(known), 1.0) if known else 0.0
+    return [fan for fan, rpm in fans.items() if rpm is not None and rpm < least]
+
+
+def _judge_reading(item: Item, switch: Switch, seen: Seen) -> Iterator[Symptom]:
     value, part = item.number, _part(item, switch)
     if value is None:
         if item.value.upper() not in NOT_TOLD:
             yield Symptom(cause=FIELD, part=part, evidence=(item.line,))
-    elif item.name.startswith("fan#") and value < max(seen.limit(SLOW_FAN) * usual_rpm, 1.0):
-        evidence = (f"{item.line}, median {usual_rpm:g}",)
-        yield Symptom(cause=FAN, part=part, evidence=evidence)
     elif item.name == "temperature (C)" and value >= seen.limit(WARM_C):
         status: Status = "fail" if value >= seen.limit(HOT_C) else "warn"
         yield Symptom(cause=HOT, part=part, evidence=(item.line,), status=status)

@@ -53,8 +53,13 @@ def _looks_like_links(text: str) -> bool:
 
 
 def _read_addresses(text: str) -> dict[str, str]:
-    found = re.findall(r"(\S+) -> \S*/([0-9a-fA-F:.]+)/infiniband/", text)
-    return {device: pci_key(address) for device, address in found}
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        before, arrow, target = line.rpartition(" -> ")
+        path = target.split("/")
+        if arrow and len(path) > 2 and path[-2] == "infiniband":
+            found[before.rpartition(" ")[2]] = pci_key(path[-3])
+    return found
 
 
 ADDRESSES = Probe(
@@ -67,6 +72,8 @@ CONSEQUENCES = (
     "ib.slow",
     "ib.narrow",
     "ib.error_rate",
+    "ib.remote_error_rate",
+    "ib.recovering",
     "ib.flapping",
     "ib.counter_full",
     "ib.inactive",

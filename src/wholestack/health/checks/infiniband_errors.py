@@ -13,10 +13,11 @@ from wholestack.health.check import Cause, Check, Counter, Limit, Measure, Seen,
 from wholestack.health.checks.infiniband import ADDRESSES, INFINIBAND, part_of, require_counters, unknown_field
 from wholestack.health.formats.infiniband import Port
 from wholestack.health.growth import Growth, Levels, Memory
+from wholestack.health.telemetry import FIELD
 
 ERRORS: Mapping[str, Levels] = {
     "symbol_error": Levels(warn=10, fail=1000, timeless=100),
-    "link_error_recovery": Levels(warn=10, fail=100, timeless=100),
+    "link_error_recovery": Levels(warn=10, timeless=100),
     "port_rcv_errors": Levels(warn=10, fail=1000, timeless=100),
     "port_rcv_remote_physical_errors": Levels(warn=100, timeless=1000),
     "port_rcv_switch_relay_errors": Levels(warn=1000, timeless=10_000),
@@ -71,16 +72,24 @@ REMOTE_RATE = Cause(
 FULL = Cause(
     code="ib.counter_full",
     says="InfiniBand error counter is full: what it counts happened often and goes on unseen",
-    owner="cluster team",
+    owner="network",
     remedy="clear the counters (perfquery -R) and sweep again after an hour: only then is the rate known",
     status="warn",
+)
+RECOVERING = Cause(
+    code="ib.recovering",
+    says="InfiniBand link retrains often",
+    owner="data centre",
+    remedy="clean and reseat the transceiver, then swap the cable: the link is about to be lost",
+    status="warn",
+    explains=("ib.counter_full",),
 )
 FLAPPING = Cause(
     code="ib.flapping",
     says="InfiniBand link went down and came back",
     owner="data centre",
     remedy="reseat, then swap cable and transceiver; if it goes on at another switch port, replace the adapter",
-    explains=("ib.counter_full", "kernel.link_flap"),
+    explains=("ib.recovering", "ib.counter_full", "kernel.link_flap"),
 )
 ROCE_RATE = Cause(
     code="roce.error_rate",
@@ -143,7 +152,7 @@ def _judge_errors(seen: Seen) -> Iterator[Symptom]:
                 yield unknown_field(port, name, port.garbled[name], seen)
         for name, growth in _growths(port, seen, memory):
             if growth.status != "ok":
-                cause = REMOTE_RATE if name in REMOTE else ERROR_RATE
+                cause = REMOTE_RATE if name in REMOTE else RECOVERING if name == "link_error_recovery" else ERROR_RATE
                 evidence = (f"{port.key}: {growth.says}",)
                 yield Symptom(cause=cause, part=part_of(port, seen), evidence=evidence, status=growth.status)
 
@@ -262,7 +271,7 @@ CHECKS = (
         about="error counters of InfiniBand ports, as counts in an hour",
         probes=(INFINIBAND, ADDRESSES),
         parts=("hca_port",),
-        causes=(ERROR_RATE, REMOTE_RATE),
+        causes=(ERROR_RATE, REMOTE_RATE, RECOVERING, FIELD),
         judge=_judge_errors,
         counters=_error_counters,
         measures=_error_measures,
@@ -281,7 +290,7 @@ CHECKS = (
         about="InfiniBand links that were lost and came back within a day",
         probes=(INFINIBAND, ADDRESSES),
         parts=("hca_port",),
-        causes=(FLAPPING,),
+        causes=(FLAPPING, FIELD),
         judge=_judge_flaps,
         counters=_flap_counters,
         limits=(FLAPS,),
@@ -291,7 +300,7 @@ CHECKS = (
         about="RoCE ports that lose or repeat packets, as counts in an hour",
         probes=(INFINIBAND, ADDRESSES),
         parts=("hca_port",),
-        causes=(ROCE_RATE, CONGESTED),
+        causes=(ROCE_RATE, CONGESTED, FIELD),
         judge=_judge_roce,
         counters=_roce_counters,
         measures=_congestion,

@@ -58,7 +58,7 @@ DEGRADED = Cause(
     says="PCIe link runs below what it can",
     owner="vendor",
     remedy="reseat card or riser and reboot; if it stays, replace card, riser or board; see the BIOS' link settings",
-    explains=("bench.slow",),
+    explains=("kernel.pcie_limited",),
 )
 CHANGED = Cause(
     code="pci.link_differs",
@@ -66,7 +66,7 @@ CHANGED = Cause(
     owner="vendor",
     remedy="reseat the card or riser and reboot; if it stays, replace it",
     status="warn",
-    explains=(),
+    explains=("kernel.pcie_limited",),
 )
 FEWER_GPUS = Cause(
     code="pci.gpus",
@@ -150,7 +150,16 @@ GONE = Cause(
     says="PCI device does not answer (revision ff)",
     owner="vendor",
     remedy="power-cycle the host; if it stays, replace the device",
-    explains=("pci.degraded", "pci.link_differs", "ib.no_driver", "ib.count", "ib.inactive", "nic.down"),
+    explains=(
+        "pci.degraded",
+        "pci.link_differs",
+        "kernel.pcie_limited",
+        "kernel.pcie_error",
+        "ib.no_driver",
+        "ib.count",
+        "ib.inactive",
+        "nic.down",
+    ),
 )
 
 

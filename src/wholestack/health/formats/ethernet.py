@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from wholestack.health.formats.device_files import first_line, read_tree
 from wholestack.health.probe import UnreadableError
 
+NUMBER = re.compile(r"-?\d{1,20}")
 ETHERNET = "1"
 """ARP type (``type``); InfiniBand is 32, loopback 772."""
 
@@ -70,7 +71,7 @@ def _interface(name: str, own: Mapping[str, str]) -> Interface:
     wanted = ("speed", "mtu", "carrier_changes", *(path for path in own if path.startswith("statistics/")))
     for path in wanted:
         value = own.get(path)
-        if value is not None and re.fullmatch(r"-?\d{1,20}", value):
+        if value is not None and NUMBER.fullmatch(value):
             numbers[path.removeprefix("statistics/")] = int(value)
         elif value is not None:
             garbled[path.removeprefix("statistics/")] = value[:40]

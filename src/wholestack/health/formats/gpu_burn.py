@@ -47,7 +47,7 @@ def read_gpu_burn(text: str) -> GpuBurn:
     """
     plain = text.replace("\r", "\n")
     uuids = {int(i): uuid for i, uuid in re.findall(r"^GPU (\d{1,3}): [^\n]*\(UUID: ([\w-]+)\)", plain, re.MULTILINE)}
-    verdicts = {int(i): word for i, word in re.findall(r"^\s*GPU (\d{1,3}): (OK|FAULTY)\b", plain, re.MULTILINE)}
+    verdicts = {int(i): word for i, word in re.findall(r"^[ \t]*GPU (\d{1,3}): (OK|FAULTY)\b", plain, re.MULTILINE)}
     errors: dict[int, int] = {}
     died: set[int] = set()
     speeds: dict[int, float] = {}

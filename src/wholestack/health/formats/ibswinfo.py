@@ -58,7 +58,8 @@ def read_ibswinfo(text: str) -> Switch:
     statuses: list[Item] = []
     readings: list[Item] = []
     supply = ""
-    for indent, name, value in re.findall(r"^([ \t]*)(\S[^|\n]*?)[ \t]*\|[ \t]*(.*?)[ \t]*$", text, re.MULTILINE):
+    for indent, name, rest in re.findall(r"^([ \t]{0,40})(\S[^|\n]{0,80}?)[ \t]*\|(.*)$", text, re.MULTILINE):
+        value = rest.strip()
         of_supply = re.match(r"(PSU\d{1,2}) (\S.*)", name)
         supply = of_supply[1] if of_supply else supply if indent else ""
         item = Item(name=of_supply[2] if of_supply else name, value=value, supply=supply)

@@ -30,6 +30,8 @@ PERFQUERY_NAMES = {
     "PortXmitData": "port_xmit_data",
     "PortRcvData": "port_rcv_data",
 }
+RATE = re.compile(r"(\d{1,5}(?:\.\d{1,3})?)(?: Gb/sec|$)")
+LANES = re.compile(r"\((\d{1,2})X")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,13 +61,13 @@ class Port:
     @property
     def rate_gbs(self) -> float | None:
         """Gb/s; ``None`` if it cannot be read."""
-        found = re.match(r"([\d.]+)(?: Gb/sec|$)", self.rate)
-        return _number(found[1]) if found else None
+        found = RATE.match(self.rate)
+        return float(found[1]) if found else None
 
     @property
     def lanes(self) -> int | None:
         """4 for ``4X``; ``None`` where the rate does not say."""
-        found = re.search(r"\((\d{1,2})X", self.rate)
+        found = LANES.search(self.rate)
         return int(found[1]) if found else None
 
     @property
@@ -106,16 +108,14 @@ class InfiniBand:
 
 def looks_like_sysfs(text: str) -> bool:
     """Lines such as ``mlx5_0/ports/1/state:4: ACTIVE`` or ``mlx5_0/fw_ver:28.41.1000``."""
-    return (
-        re.match(r"(?:\./)?[\w-]+/(?:ports/|fw_ver:|board_id:|hca_type:|node_guid:|device/)", text.lstrip()) is not None
-    )
+    files = r"ports/|fw_ver:|board_id:|hca_type:|node_guid:|device/numa_node:"
+    return re.match(rf"(?:\./)?[\w-]{{1,64}}/(?:{files})", first_line(text)[:200]) is not None
 
 
 def looks_like_tab(text: str) -> bool:
     """Lines such as ``ports/1/state TAB 4: ACTIVE``, with or without the device in front."""
-    return (
-        re.match(r"(?:[\w-]+/)?(?:ports/\d+/\w+|fw_ver|board_id|hca_type|node_guid)[\w/]*\t", text.lstrip()) is not None
-    )
+    files = r"ports/\d+/[\w/]+|fw_ver|board_id|hca_type|node_guid|device/numa_node"
+    return re.match(rf"(?:[\w-]{{1,64}}/)?(?:{files})\t", first_line(text)[:200]) is not None
 
 
 def looks_like_perfquery(text: str) -> bool:
@@ -292,10 +292,3 @@ def _colon_fields(text: str) -> dict[str, str]:
         if colon:
             found[name.strip()] = value.strip()
     return found
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None

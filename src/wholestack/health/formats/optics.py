@@ -43,7 +43,8 @@ class Module:
 def looks_like_ethtool(text: str) -> bool:
     """``== eth0``, or fields with ``Identifier`` early."""
     return (
-        first_line(text).startswith("== ") or re.search(r"^\s*Identifier\s+: ", text[:2000], re.MULTILINE) is not None
+        first_line(text).startswith("== ")
+        or re.search(r"^[ \t]*Identifier[ \t]+: ", text[:2000], re.MULTILINE) is not None
     )
 
 
@@ -59,7 +60,7 @@ def read_ethtool(text: str) -> list[Module]:
 
 
 def _module(port: str, body: str) -> Module | None:
-    fields = re.findall(r"^[ \t]+(\S[^\n:]*?)[ \t]*:[ \t]?(.*)$", body, re.MULTILINE)
+    fields = re.findall(r"^[ \t]+(\S[^\n:]{0,80}?)[ \t]*:[ \t]?(.*)$", body, re.MULTILINE)
     if not any(name == "Identifier" for name, _ in fields):
         if NO_MODULE.search(body):
             return None

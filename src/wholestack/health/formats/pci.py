@@ -11,6 +11,10 @@ from wholestack.health.formats.device_files import first_line, read_tree
 from wholestack.health.parts import pci_key
 from wholestack.health.probe import UnreadableError
 
+SPEED = re.compile(r"(?:Speed |^)(\d{1,3}(?:\.\d)?) ?GT/s")
+WIDTH = re.compile(r"(?:Width x|^x?)(\d{1,2})(?!\d)")
+JUDGED_CLASSES = ("0x01", "0x02", "0x03", "0x0b40", "0x12")
+"""Storage, network, display, co-processors and accelerators: of sysfs, links of others are left out."""
 ADDRESS = r"(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 
 
@@ -18,8 +22,8 @@ ADDRESS = r"(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 class Device:
     """One line of ``lspci -nn``."""
 
-    key: str
-    """As :func:`~wholestack.health.parts.pci_key` spells it."""
+    address: str
+    """As printed."""
     pci_class: str
     """Four hexadecimal digits: 0302 3D controller, 0207 InfiniBand, 0680 bridge (NVSwitch), 0108 NVMe."""
     vendor: str
@@ -29,6 +33,11 @@ class Device:
     line: str
     gone: bool = False
     """Revision ff: its configuration reads all ones."""
+
+    @property
+    def key(self) -> str:
+        """As :func:`~wholestack.health.parts.pci_key` spells the address."""
+        return pci_key(self.address)
 
     @property
     def is_gpu(self) -> bool:
@@ -95,7 +104,7 @@ def read_lspci(text: str) -> list[Device]:
     lines = [line for line in text.splitlines() if re.match(ADDRESS, line)]
     found = [
         Device(
-            key=pci_key(address),
+            address=address,
             pci_class=pci_class,
             vendor=vendor,
             device=device,
@@ -165,12 +174,12 @@ def _line(body: str, name: str) -> str:
 
 
 def _gts(text: str) -> float | None:
-    found = re.search(r"(?:Speed |^)(\d{1,3}(?:\.\d)?) ?GT/s", text)
+    found = SPEED.search(text)
     return float(found[1]) if found else None
 
 
 def _width(text: str) -> int | None:
-    found = re.search(r"(?:Width x|^x?)(\d{1,2})(?!\d)", text)
+    found = WIDTH.search(text)
     return int(found[1]) if found else None
 
 
@@ -180,12 +189,16 @@ def looks_like_links(text: str) -> bool:
 
 
 def read_links(text: str) -> list[Link]:
-    """From ``path:value`` lines below ``/sys/bus/pci/devices``; devices without a link are left out."""
+    """From ``path:value`` lines below ``/sys/bus/pci/devices``: links of :data:`JUDGED_CLASSES`."""
     devices: dict[str, dict[str, str]] = {}
     for path, value in read_tree(text).items():
         address, _, name = path.rpartition("/")
         devices.setdefault(address, {})[name] = value
-    return [_sysfs_link(address, own) for address, own in devices.items() if "current_link_width" in own]
+    return [
+        _sysfs_link(address, own)
+        for address, own in devices.items()
+        if "current_link_width" in own and own.get("class", "0x02").startswith(JUDGED_CLASSES)
+    ]
 
 
 def _sysfs_link(address: str, own: Mapping[str, str]) -> Link:
@@ -195,7 +208,7 @@ def _sysfs_link(address: str, own: Mapping[str, str]) -> Link:
     return Link(
         key=pci_key(address),
         name=name,
-        faces_down=own.get("class", "").startswith("0x0604"),
+        faces_down=False,
         speed_gts=_gts(speed),
         width=_width(width),
         most_gts=_gts(most),
