@@ -55,6 +55,13 @@ def test_equal_symptoms_of_two_checks_are_one_and_evidence_is_bounded():
     assert max(map(len, found[0].symptom.evidence)) <= 400
 
 
+def test_equal_symptoms_take_the_worse_status():
+    mild = seen("xid", part=GPU)
+    mild = replace(mild, symptom=replace(mild.symptom, status="warn"))
+    for order in ([mild, seen("xid", part=GPU)], [seen("xid", part=GPU), mild]):
+        assert [each.status for each in diagnose(order)] == ["fail"]
+
+
 def test_the_label_of_a_part_is_not_its_identity():
     found = diagnose([seen("xid", part=GPU), seen("xid", part=replace(GPU, label="slot 3"))])
     assert len(found) == 1

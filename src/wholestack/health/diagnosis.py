@@ -7,7 +7,7 @@ blames only the host as a whole or a silent probe. Its evidence goes with it.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from wholestack.finding import Finding, Status, finding
+from wholestack.finding import WORST_FIRST, Finding, Status, finding
 from wholestack.health.check import Symptom
 
 MOST_EVIDENCE = 12
@@ -64,8 +64,15 @@ def _merge_equals(seen: Iterable[CheckSymptom]) -> list[CheckSymptom]:
     for each in seen:
         key = (each.symptom.cause.code, each.symptom.part.identity)
         known = by_key.get(key)
-        by_key[key] = each if known is None else _with_evidence(known, known.symptom.evidence + each.symptom.evidence)
+        by_key[key] = each if known is None else _merged(known, each)
     return list(by_key.values())
+
+
+def _merged(known: CheckSymptom, other: CheckSymptom) -> CheckSymptom:
+    """Both as one: the first one's check and part, the worse status."""
+    worse = min(known.status, other.status, key=WORST_FIRST.index)
+    both = _with_evidence(known, known.symptom.evidence + other.symptom.evidence)
+    return replace(both, symptom=replace(both.symptom, status=worse)) if worse != known.status else both
 
 
 def _head(each: CheckSymptom, all_of_them: Sequence[CheckSymptom]) -> CheckSymptom:

@@ -37,6 +37,9 @@ def test_no_pool_or_no_zfs_is_skipped():
 def test_a_pool_that_is_not_online_is_a_fault_even_if_every_device_is(state):
     text = recorded("zpool", "three_pools.txt").replace(" state: ONLINE", f" state: {state}", 1)
     assert ("fail", "pool.degraded", "pool boot") in said(look(CHECKS, zpool=text))
+    text = text.replace("sda3      ONLINE ", "sda3      SPLIT ")
+    lines = next(each.symptom.evidence for each in look(CHECKS, zpool=text).symptoms if each.symptom.part.key == "boot")
+    assert [line.split()[1] for line in lines if line.startswith(("sda3", "boot "))] == ["SPLIT"]
 
 
 @pytest.mark.parametrize("word", ["errors:", "config:", " state:"])
@@ -58,10 +61,28 @@ def test_failed_missing_rebuilding_and_stopped_arrays_are_told_apart():
     ]
 
 
+def test_a_spare_that_is_being_filled_is_told_with_the_member_that_failed():
+    text = recorded("md", "failed.txt").replace("sde1[4] sdd1[1]", "sde1[4] sdi1[2](F) sdd1[1]")
+    assert said(look([MD], mdstat=text))[1] == ("fail", "array.member", "drive /dev/sdi")
+    assert "array.rebuilding" not in [code for _, code, _ in said(look([MD], mdstat=text))]
+
+
 def test_mdadm_says_the_same():
     found = judged_file(MD, recorded("md", "detail_failed.txt"))
     assert said(found) == [("fail", "array.member", "drive /dev/sdb")]
     assert "faulty /dev/sdb2" in found.symptoms[0].symptom.evidence
+
+
+def test_a_members_own_record_of_a_missing_one_counts():
+    found = judged_file(MD, recorded("md", "examine_missing.txt"))
+    assert said(found) == [("fail", "array.degraded", "array node:0")]
+    whole = recorded("md", "examine_missing.txt").replace(" A. (", " AA (")
+    assert judged_file(MD, whole).passed == ("md.state",)
+
+
+def test_a_pool_that_is_gone_with_its_device_and_its_files_is_one_finding():
+    found = judged_file(ZPOOL, recorded("zpool", "no_replicas.txt"))
+    assert said(found) == [("fail", "pool.device", "drive /dev/sdc")]
 
 
 def test_no_array_is_skipped_and_half_a_file_is_unknown():

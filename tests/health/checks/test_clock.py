@@ -2,9 +2,12 @@
 
 import pytest
 
-from tests.health.looking import judged_file, look, recorded, said
+from tests.health.looking import NOW, judged_file, look, moment, recorded, said
 from tests.health.shared_data import shared
+from wholestack.health.check import Before
 from wholestack.health.checks.clock import CHECKS
+from wholestack.health.checks.services import CHECKS as SERVICES
+from wholestack.health.examine import examine
 from wholestack.health.formats.time_sync import duration_s
 from wholestack.health.probe import UnreadableError
 from wholestack.remote.batch import Output
@@ -38,7 +41,7 @@ def test_no_selected_peer_or_only_the_local_clock_is_not_synchronised():
     assert said(look([SYNC], time_sync=chrony(a=("C6336407 (198.51.100.7)", "7F7F0101 ()")))) == UNSYNCHRONISED
 
 
-@pytest.mark.parametrize(("seconds", "status"), [("0.049", None), ("0.051", "warn"), ("7.5", "fail")])
+@pytest.mark.parametrize(("seconds", "status"), [("0.099", None), ("0.101", "warn"), ("7.5", "fail")])
 def test_the_offset_has_two_limits(seconds, status):
     found = said(look([SYNC], time_sync=chrony(a=("0.000006523", seconds))))
     assert found == ([(status, "time.offset", "clock")] if status else [])
@@ -67,6 +70,12 @@ def test_a_dead_service_is_a_fault_and_three_missing_tools_are_none():
     assert look([SYNC], time_sync=missing).skipped[0].reason == "not_installed"
 
 
+def test_the_unit_of_the_dead_service_is_told_with_the_clock():
+    unit = "chronyd.service loaded failed failed NTP client\n1 loaded units listed.\n"
+    both = look([SYNC, *SERVICES], time_sync="506 Cannot talk to daemon\nno time service answers\n", systemd=unit)
+    assert said(both) == UNSYNCHRONISED
+
+
 def test_what_failed_before_the_tool_that_answered_does_no_harm():
     text = "506 Cannot talk to daemon\n" + shared("jc", "generic_timedatectl-timesync-status.out").read_text()
     found = look([SYNC], time_sync=text)
@@ -87,3 +96,50 @@ def test_the_shared_outputs_are_judged_as_their_readme_says():
 
 def test_an_empty_output_is_unknown():
     assert said(look([SYNC], time_sync=Output(name="time_sync", exit_status=1)))[0][0] == "unknown"
+
+
+JUMP = CHECKS[1]
+JUMPED = [("fail", "clock.jump", "clock")]
+
+
+def jumps(*, host=NOW, ours=NOW, round_trip_s=5.0, before=None, **outputs):
+    given = {"moment": Output(name="moment", stdout=moment(now=host).encode())} | outputs
+    return said(examine(given, [JUMP], before=before, now=ours, round_trip_s=round_trip_s))
+
+
+def test_a_clock_of_another_year_has_jumped_whoever_asks():
+    assert jumps(host=1_000_000_000, round_trip_s=None) == JUMPED
+    assert jumps(host=NOW) == []
+
+
+@pytest.mark.parametrize(("host", "expected"), [(NOW - 64, []), (NOW + 59, []), (NOW - 70, JUMPED), (NOW + 61, JUMPED)])
+def test_only_what_the_round_trip_cannot_explain_is_skew(host, expected):
+    assert jumps(host=host) == expected
+    assert jumps(host=host, round_trip_s=None) == []
+
+
+def test_a_clock_that_went_back_since_the_last_look_has_jumped_unless_the_host_booted():
+    later = Before(at=NOW + 3600, boot_id="b", counters=())
+    assert jumps(before=later) == JUMPED
+    assert jumps(before=Before(at=NOW + 3600, boot_id="other", counters=())) == []
+
+
+def test_the_kernels_log_cannot_be_ahead_of_the_clock():
+    log = Output(name="kernel_log", stdout=b"kern  :info  : 2026-12-24T00:00:00,000000+00:00 hello\n")
+    assert jumps(kernel_log=log) == JUMPED
+    log = Output(name="kernel_log", stdout=b"kern  :info  : 2026-11-30T01:00:00,000000+01:00 hello\n")
+    assert jumps(kernel_log=log) == []
+
+
+def test_a_jump_takes_in_the_offset():
+    outputs = {
+        "moment": Output(name="moment", stdout=moment(now=NOW - 7200).encode()),
+        "time_sync": Output(name="time_sync", stdout=chrony(a=("0.000006523", "7200.0")).encode()),
+    }
+    assert said(examine(outputs, CHECKS, now=NOW, round_trip_s=1.0)) == JUMPED
+
+
+@pytest.mark.parametrize("now", ["nan", "inf", "-5", "9" * 40, ""])
+def test_a_moment_that_is_no_number_is_unknown(now):
+    given = {"moment": Output(name="moment", stdout=moment().replace(str(NOW), now).encode())}
+    assert [status for status, *_ in said(examine(given, [JUMP], now=NOW))] == ["unknown"]

@@ -89,6 +89,31 @@ def test_the_overall_verdict_must_be_there():
     assert said(look(CHECKS, smart=json.dumps(document))) == [("unknown", "telemetry.field", "drive /dev/nvme5")]
 
 
+def test_an_attribute_at_its_threshold_counts_without_the_exit_status_unless_it_only_tells_age():
+    document = json.loads(drives("sata_pending.json").split("\n}\n{")[0] + "}")
+    rows = {row["id"]: row for row in document["ata_smart_attributes"]["table"]}
+    rows[197]["raw"]["value"] = 0
+    rows[5]["when_failed"] = "now"
+    assert said(look(CHECKS, smart=json.dumps(document))) == [("fail", "drive.failing", "drive /dev/sda")]
+    rows[5]["flags"]["prefailure"] = False
+    assert said(look(CHECKS, smart=json.dumps(document))) == []
+
+
+def test_a_self_test_that_only_says_failure_in_words_failed():
+    document = json.loads(drives("self_test.json"))
+    newest = document["ata_smart_self_test_log"]["standard"]["table"][0]["status"]
+    del newest["passed"]
+    assert said(look(CHECKS, smart=json.dumps(document))) == [("fail", "drive.self_test", "drive /dev/sdc")]
+    newest["string"] = "Aborted by host"
+    assert said(look(CHECKS, smart=json.dumps(document))) == []
+
+
+def test_smart_that_is_switched_off_is_unknown():
+    off = {"smartctl": {"exit_status": 4}, "device": {"name": "/dev/sda", "type": "sat"}}
+    off["smart_support"] = {"available": True, "enabled": False}
+    assert [status for status, *_ in said(look([SMART_CHECK], smart=json.dumps(off)))] == ["unknown"]
+
+
 @pytest.mark.parametrize("cut", [50, 400, 2000, 3500])
 def test_a_cut_output_is_unknown(cut):
     text = drives("healthy_mixed.json")

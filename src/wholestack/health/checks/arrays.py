@@ -45,7 +45,15 @@ POOL_DEVICE = Cause(
     says="ZFS pool degraded: a device is out of it",
     owner="vendor",
     remedy="look whether the drive is there (smartctl -a DEVICE); reseat or replace it, then zpool online or replace",
-    explains=("pool.degraded", "pool.errors", *EFFECTS),
+    explains=(
+        "pool.degraded",
+        "pool.errors",
+        "pool.rebuilding",
+        "pool.data_errors",
+        "drive.missing",
+        "pci.nvme",
+        *EFFECTS,
+    ),
 )
 POOL_ERRORS = Cause(
     code="pool.errors",
@@ -79,14 +87,14 @@ ARRAY_MEMBER = Cause(
     says="software RAID degraded: a member failed",
     owner="vendor",
     remedy="mdadm --remove it, replace the drive, mdadm --add the new one",
-    explains=("array.degraded", *EFFECTS),
+    explains=("array.degraded", "array.rebuilding", *EFFECTS),
 )
 ARRAY_DEGRADED = Cause(
     code="array.degraded",
     says="software RAID runs with a member missing",
     owner="data centre",
     remedy="find the drive that is not there (lsblk, mdadm --detail); reseat it, mdadm --add it; else replace it",
-    explains=EFFECTS,
+    explains=("drive.missing", "pci.nvme", *EFFECTS),
 )
 ARRAY_DOWN = Cause(
     code="array.down",
@@ -113,8 +121,9 @@ _OUT = ("FAULTED", "UNAVAIL", "OFFLINE", "REMOVED")
 def judge_pools(seen: Seen) -> Iterator[Symptom]:
     """Every pool by its state, its devices, its data."""
     for pool in seen.of(ZPOOL):
-        part = Part(kind="pool", key=pool.name)
         out = [device for device in pool.devices if device.leaf and device.state in _OUT]
+        # What is seen of the whole pool is brought about by the devices that are out of it.
+        part = Part(kind="pool", key=pool.name, within=tuple(_device_part(pool, device).identity for device in out))
         noisy = [device for device in pool.devices if _is_noisy(device, seen)]
         for device in out:
             yield Symptom(cause=POOL_DEVICE, part=_device_part(pool, device), evidence=(*pool.lines[:2], device.line))
@@ -164,7 +173,8 @@ def _rebuilding(pool: Pool, part: Part) -> Iterator[Symptom]:
 def judge_arrays(seen: Seen) -> Iterator[Symptom]:
     """Every array by its members."""
     for array in seen.of(MDSTAT):
-        part = Part(kind="array", key=array.name)
+        within = tuple(f"drive {drive_key(member)}" for member in array.failed)
+        part = Part(kind="array", key=array.name, within=within)
         if not array.running:
             yield Symptom(cause=ARRAY_DOWN, part=part, evidence=array.lines)
         for member in array.failed:

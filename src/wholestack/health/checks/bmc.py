@@ -9,28 +9,26 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from wholestack.health.check import Cause, Check, Limit, Measure, Seen, Symptom
+from wholestack.health.check import Cause, Check, Limit, Measure, Seen, Symptom, Trait
 from wholestack.health.checks.bmc_states import (
-    BATTERY,
     BMC_TIME,
     CLOCK,
-    DRIVE_FAULT,
     FAN,
     HOT,
     LASTING,
     LIMIT,
-    POWER_FAILED,
-    POWER_LOST,
-    REDUNDANCY,
+    POWER_GONE,
     RULES,
     SEL,
     SENSORS,
     SILENT,
+    SUPPLIES,
     VOLTAGE,
     Rule,
     meaning,
     part_of,
 )
+from wholestack.health.checks.memory import CORRECTED
 from wholestack.health.formats.ipmi import Event, Sensor
 from wholestack.health.parts import Part, PartKind
 
@@ -39,10 +37,14 @@ DAY_S = 86_400.0
 
 WINDOW = Limit(name="bmc.event_hours", default=24, about="age in hours to which an event of the log counts")
 SKEW = Limit(name="bmc.clock_skew_s", default=300, about="difference of the BMC's clock, time zones aside, a warning")
+CORRECTED_EVENTS = Limit(
+    name="bmc.corrected_events", default=10, about="corrected memory errors of one module in the window, a warning"
+)
 FAMILY = Limit(
     name="bmc.silent_family", default=4, about="sensors of one name but for its number that make one silent odd"
 )
 
+STATES = tuple({rule.cause.code: rule.cause for rule in RULES}.values())
 HOT_INLET = replace(HOT, code="bmc.inlet_outlier", says="air at the inlet is warmer than at other hosts", status="warn")
 SLOW_FAN = replace(FAN, code="fan.outlier", says="fan turns slower than those of other hosts", status="warn")
 
@@ -52,15 +54,11 @@ def judge_sel(seen: Seen) -> Iterator[Symptom]:
     events = seen.of(SEL)
     dates = dated(events, seen.now)
     begin = seen.now - seen.limit(WINDOW) * 3600
-    over = _taken_back(events)
-    found = [
-        _symptom(event, rule, seen)
-        for event, at, ended in zip(events, dates, over, strict=True)
-        if not ended
-        and (at is None or at >= begin)
-        and (rule := meaning(event.sensor, event.what, asserted=event.asserted))
-    ]
-    yield from merged(found)
+    told = zip(events, dates, _taken_back(events), strict=True)
+    recent = [event for event, at, ended in told if not ended and (at is None or at >= begin)]
+    yield from _corrected(recent, seen)
+    meanings = _meanings(recent)
+    yield from merged(_symptom(event, rule, seen) for event in recent if (rule := meanings[_state(event)]))
     ahead = max((event.at for event in events if event.at is not None), default=0.0) - seen.now
     if seen.boot_id and ahead > DAY_S:
         evidence = f"newest entry is {ahead / DAY_S:.0f} days ahead of the host's clock"
@@ -81,6 +79,18 @@ def dated(events: Sequence[Event], now: float) -> list[float | None]:
         following = event.at - shift if event.at is not None else following
         found.append(following)
     return found[::-1]
+
+
+def _corrected(events: Iterable[Event], seen: Seen) -> Iterator[Symptom]:
+    """Single corrected errors of memory are normal; many of one module in the window are not."""
+    by_part: dict[Part, list[str]] = {}
+    for event in events:
+        if event.asserted and re.match(r"correctable ECC(?! logging)", event.what, re.IGNORECASE):
+            by_part.setdefault(part_of("dimm", event.sensor, event.what, seen), []).append(event.line)
+    for part, lines in by_part.items():
+        if len(lines) >= seen.limit(CORRECTED_EVENTS):
+            evidence = (f"{len(lines)} corrected errors within {seen.limit(WINDOW):g} h", lines[0], lines[-1])
+            yield Symptom(cause=CORRECTED, part=part, evidence=evidence)
 
 
 def _state(event: Event) -> tuple[str, str, bool]:
@@ -128,6 +138,7 @@ def judge_sensors(seen: Seen) -> Iterator[Symptom]:
         yield from _by_limit(sensor, seen)
         yield from _by_state(sensor, seen)
     yield from _silent(sensors, seen)
+    yield from _absent_supply(sensors, seen)
 
 
 def _by_limit(sensor: Sensor, seen: Seen) -> Iterator[Symptom]:
@@ -137,7 +148,7 @@ def _by_limit(sensor: Sensor, seen: Seen) -> Iterator[Symptom]:
         return
     unit, name = sensor.unit.lower(), sensor.name.lower()
     cause, kind = _measured(unit, name)
-    part = part_of(kind, sensor.name, "", seen)
+    part = part_of(kind, _place(sensor), "", seen)
     yield Symptom(cause=cause, part=part, evidence=(sensor.line,), status="warn" if grade == "nc" else "fail")
 
 
@@ -152,11 +163,36 @@ def _measured(unit: str, name: str) -> tuple[Cause, PartKind]:
 
 
 def _by_state(sensor: Sensor, seen: Seen) -> Iterator[Symptom]:
+    name = f"{sensor.name} (power supply)" if sensor.entity.startswith("10.") else sensor.name
     for state in filter(None, (state.strip() for state in sensor.states.split(","))):
-        rule = meaning(sensor.name, state)
+        rule = meaning(name, state)
         if rule is not None:
-            part = part_of(rule.kind, sensor.name, state, seen)
+            part = part_of(rule.kind, _place(sensor), state, seen)
             yield Symptom(cause=rule.cause, part=part, evidence=(sensor.line,), status=rule.status)
+
+
+def _supplies(sensors: Sequence[Sensor]) -> dict[bool, list[Sensor]]:
+    """Status sensors of power supplies, by whether a supply is in."""
+    found: dict[bool, list[Sensor]] = {True: [], False: []}
+    for sensor in sensors:
+        status = sensor.name == "Status" and sensor.entity.startswith("10.")
+        if status or re.fullmatch(r"PSU?[ _]?\d{1,2}[ _]Status", sensor.name, re.IGNORECASE):
+            found["presence detected" in sensor.states.lower()].append(sensor)
+    return found
+
+
+def _absent_supply(sensors: Sequence[Sensor], seen: Seen) -> Iterator[Symptom]:
+    """One bay empty while all others are filled; several empty ones are how the host was bought."""
+    found = _supplies(sensors)
+    if found[True] and len(found[False]) == 1 and found[False][0].status != "ns":
+        empty = found[False][0]
+        part = part_of("psu", _place(empty), "", seen)
+        yield Symptom(cause=POWER_GONE, part=part, evidence=(empty.line,), status="warn")
+
+
+def _place(sensor: Sensor) -> str:
+    """Its number where it has one: names repeat (each power supply may have a sensor `Status`)."""
+    return f"#0x{sensor.number}" if sensor.number else sensor.name
 
 
 def _silent(sensors: Sequence[Sensor], seen: Seen) -> Iterator[Symptom]:
@@ -166,10 +202,17 @@ def _silent(sensors: Sequence[Sensor], seen: Seen) -> Iterator[Symptom]:
         if re.search(r"\d", sensor.name):
             families.setdefault(re.sub(r"\d+", "#", sensor.name), []).append(sensor)
     for family in families.values():
-        quiet = [sensor for sensor in family if sensor.status == "ns"]
+        # "Disabled" is a choice of the vendor.
+        quiet = [sensor for sensor in family if sensor.status == "ns" and "isabled" not in sensor.line]
         if len(quiet) == 1 and len(family) >= seen.limit(FAMILY):
             _, kind = _measured(next((each.unit.lower() for each in family if each.unit), ""), quiet[0].name.lower())
-            yield Symptom(cause=SILENT, part=part_of(kind, quiet[0].name, "", seen), evidence=(quiet[0].line,))
+            yield Symptom(cause=SILENT, part=part_of(kind, _place(quiet[0]), "", seen), evidence=(quiet[0].line,))
+
+
+def _traits(seen: Seen) -> Iterator[Trait]:
+    present = len(_supplies(seen.of(SENSORS))[True])
+    if present:
+        yield Trait(name="psu.count", value=present, differs=SUPPLIES)
 
 
 def _measures(seen: Seen) -> Iterator[Measure]:
@@ -204,31 +247,20 @@ CHECKS = (
         about="recent events in the BMC's log: power, memory, fans, heat, PCI Express, drives, watchdog",
         probes=(SEL, SENSORS),
         parts=("psu", "dimm", "fan", "cpu", "pci", "drive", "sensor", "bmc", "host"),
-        causes=(*{rule.cause.code: rule.cause for rule in RULES}.values(), CLOCK),
-        limits=(WINDOW,),
+        causes=(*STATES, CLOCK),
+        limits=(WINDOW, CORRECTED_EVENTS),
         judge=judge_sel,
     ),
     Check(
         name="bmc.sensors",
         about="sensors of the BMC beyond a limit, in a bad state or silent",
         probes=(SENSORS,),
-        parts=("psu", "fan", "sensor", "drive", "cpu"),
-        causes=(
-            POWER_LOST,
-            POWER_FAILED,
-            FAN,
-            HOT,
-            VOLTAGE,
-            LIMIT,
-            SILENT,
-            DRIVE_FAULT,
-            BATTERY,
-            REDUNDANCY,
-            HOT_INLET,
-            SLOW_FAN,
-        ),
+        parts=("psu", "fan", "sensor", "drive", "dimm", "cpu", "pci", "bmc", "host"),
+        causes=(*STATES, LIMIT, SILENT, SUPPLIES, HOT_INLET, SLOW_FAN),
         limits=(FAMILY,),
         judge=judge_sensors,
+        traits=_traits,
+        trait_names=("psu.count",),
         measures=_measures,
     ),
     Check(

@@ -11,6 +11,7 @@ from wholestack.finding import Status
 from wholestack.health.check import Cause, Seen
 from wholestack.health.checks.memory import CORRECTED, EDAC, UNCORRECTED
 from wholestack.health.formats.ipmi import (
+    Sensor,
     looks_like_sel,
     looks_like_sel_time,
     looks_like_sensors,
@@ -59,14 +60,20 @@ POWER_FAILED = Cause(
     says="power supply failed",
     owner="vendor",
     remedy="replace this power supply; the host runs on the others until then",
-    explains=("bmc.redundancy",),
+    explains=("bmc.redundancy", "psu.count"),
 )
 POWER_GONE = Cause(
     code="psu.missing",
     says="power supply is missing",
     owner="data centre",
     remedy="push it in until it latches; if it is still not seen, have the vendor replace it",
-    explains=("bmc.redundancy",),
+    explains=("bmc.redundancy", "psu.count"),
+)
+SUPPLIES = Cause(
+    code="psu.count",
+    says="number of power supplies differs",
+    owner="data centre",
+    remedy="look which bay is empty or whose supply is not seen; push it in until it latches, else have it replaced",
 )
 FAN = Cause(
     code="fan.failed",
@@ -210,7 +217,8 @@ def _rule(
 
 
 _SUPPLY = r"power supply|\bPSU?[ _#]?\d|PSU"
-_BEYOND = r"(?:critical|non-recoverable) going|transition to (?:critical|non-recoverable)"
+_BEYOND = r"(?<!non-)critical going|non-recoverable going|transition to (?:critical|non-recoverable)"
+_NEAR = r"non-critical going|transition to non-critical"
 RULES = (
     _rule(r"AC lost|input lost|input out-of-range", POWER_LOST, "psu"),
     _rule(r"failure detected|power supply inactive", POWER_FAILED, "psu", sensor=_SUPPLY),
@@ -232,7 +240,9 @@ RULES = (
     _rule(r"log (?:almost )?full", LOG_FULL, "bmc"),
     _rule(r"lower (?:critical|non-recoverable) going low|failure|predictive", FAN, "fan", sensor="fan"),
     _rule(r"transition to (?:critical|non-recoverable)", FAN, "fan", sensor="fan"),
+    _rule(r"lower non-critical going low", FAN, "fan", sensor="fan", status="warn"),
     _rule(_BEYOND, HOT, "sensor", sensor="temp"),
+    _rule(_NEAR, HOT, "sensor", sensor="temp", status="warn"),
     _rule(_BEYOND, VOLTAGE, "sensor", sensor="volt|current"),
 )
 LASTING = frozenset(
@@ -261,13 +271,14 @@ def part_of(kind: PartKind, sensor: str, words: str, seen: Seen) -> Part:
         return HOST
     if kind == "dimm":
         return _dimm(f"{sensor} {words}", sensor, seen)
-    if kind == "pci" and (
-        bus := re.search(r"bus:? ?(?:0x)?([0-9a-f]{2}).*?dev(?:ice)?:? ?(?:0x)?([0-9a-f]{1,2})", words, re.IGNORECASE)
-    ):
+    if kind == "pci" and (bus := _BUS.search(words)):
         return Part(kind="pci", key=pci_key(f"{bus[1]}:{bus[2]}"), label=sensor)
-    name = _named(sensor, seen)
+    named = _numbered(sensor, seen)
+    if kind == "psu" and named is not None and (entity := re.fullmatch(r"10\.(\d{1,2})", named.entity)):
+        return _supply(named.name, entity[1])
+    name = named.name if named is not None else sensor if _NUMBER.search(sensor) else _TYPES.sub("", sensor)
     if kind == "psu" and (number := re.search(r"(?:PSU?|power supply)[ _#]?(\d{1,2})\b", name, re.IGNORECASE)):
-        return Part(kind="psu", key=f"PS{number[1]}", label=name)
+        return _supply(name, number[1])
     return Part(kind=kind, key=re.sub(r"[ _]*(?:RPM|Status|Tach\w*|Speed)$", "", name, flags=re.IGNORECASE))
 
 
@@ -277,18 +288,25 @@ _TYPES = re.compile(
 )
 
 
-def _named(sensor: str, seen: Seen) -> str:
-    """Its name alone; a number is looked up among the sensors."""
-    name = _TYPES.sub("", sensor)
-    number = re.fullmatch(r"#0x([0-9a-f]{2})", name)
-    for known in seen.maybe(SENSORS) or () if number else ():
-        if number and known.number == number[1]:
-            return known.name
-    return sensor if number else name
+_NUMBER = re.compile(r"#0x([0-9a-f]{2})$")
+
+
+def _supply(name: str, number: str) -> Part:
+    """Its name may hold a number itself; then that is the one printed on the machine."""
+    printed = re.search(r"(?:PSU?|power supply)[ _#]?(\d{1,2})\b", name, re.IGNORECASE)
+    return Part(kind="psu", key=f"PS{printed[1] if printed else number}", label=name)
+
+
+def _numbered(sensor: str, seen: Seen) -> Sensor | None:
+    """The sensor whose number stands in an event instead of its name."""
+    number = _NUMBER.search(sensor)
+    if number is None:
+        return None
+    return next((known for known in seen.maybe(SENSORS) or () if known.number == number[1]), None)
 
 
 _DIMM_NAME = re.compile(
-    r"\b(?:CPU ?\d[_ ]?)?(?:P\d[_-])?DIMM[ _#]?[A-Z]{0,2}\d{0,2}\b(?:\(CPU\d\))?|\((?:[^()|]*\|)?\s*([A-P]\d{1,2})\s*\)"
+    r"\b(?:CPU ?\d[_ ]?)?(?:P\d[_-])?DIMM[ _#]?[A-Z]{0,2}\d{0,2}\b(?:\(CPU\d\))?|\b([A-P]\d{1,2}|CPU\d_[A-P]\d)\)"
 )
 
 
@@ -302,7 +320,8 @@ def _dimm(text: str, sensor: str, seen: Seen) -> Part:
     chosen = match if len(match) == 1 else bad if len(bad) == 1 else []
     if chosen:
         return Part(kind="dimm", key=chosen[0].key, label=chosen[0].location)
-    return Part(kind="dimm", key=name or _named(sensor, seen))
+    known = _numbered(sensor, seen)
+    return Part(kind="dimm", key=name or (known.name if known else sensor))
 
 
 def _plain(name: str) -> str:

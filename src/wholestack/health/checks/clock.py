@@ -1,7 +1,6 @@
 """The clock: does it follow a source, how far is it off, did it jump?
 
-A wrong clock breaks certificates, credentials (munge allows five minutes) and the order of logs. 50 ms is the limit of
-the clock alert of Prometheus' node mixin; the others are ours.
+A wrong clock breaks certificates, credentials (munge allows five minutes) and the order of logs. The limits are ours.
 """
 
 import re
@@ -56,6 +55,7 @@ UNSYNCHRONISED = Cause(
     owner="cluster team",
     remedy="systemctl restart chronyd; if it runs, see that its servers answer (chronyc sources, UDP port 123)",
     status="warn",
+    explains=("service.failed",),
 )
 OFFSET = Cause(
     code="time.offset",
@@ -80,7 +80,7 @@ JUMPED = Cause(
     explains=("time.offset", "time.unsynchronised", "time.stale", "bmc.clock"),
 )
 
-WARN_S = Limit(name="time.offset_warn_s", default=0.05, about="offset from the source that is a warning")
+WARN_S = Limit(name="time.offset_warn_s", default=0.1, about="offset from the source that is a warning")
 FAIL_S = Limit(name="time.offset_fail_s", default=5.0, about="offset from the source that is a fail")
 STALE_HOURS = Limit(name="time.stale_hours", default=6.0, about="hours without a measurement that are a warning")
 SKEW_S = Limit(name="clock.skew_s", default=60.0, about="difference from the sweeping machine's clock that is a fail")

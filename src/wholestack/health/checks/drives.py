@@ -220,15 +220,20 @@ def _not_opened(drive: Drive) -> Symptom:
 
 
 def _overall(drive: Drive) -> Iterator[Symptom]:
+    rows = [f"{row.get('id')} {row.get('name')}" for row in drive.attributes.values() if _fails_now(row)]
     if drive.passed is False or drive.exit_status & DISK_FAILING:
         yield _symptom(FAILING, drive, f"{drive.device}: SMART overall: FAILED (exit status {drive.exit_status})")
-    elif drive.exit_status & PREFAIL_NOW:
-        rows = [
-            f"{row.get('id')} {row.get('name')}" for row in drive.attributes.values() if row.get("when_failed") == "now"
-        ]
+    elif rows or drive.exit_status & PREFAIL_NOW:
         yield _symptom(FAILING, drive, f"{drive.device}: pre-failure attribute at its threshold: {', '.join(rows)}")
     elif drive.exit_status & COMMAND_FAILED and drive.passed is None:
         yield _unread(drive, f"{drive.device}: a SMART command failed (exit status {drive.exit_status})")
+
+
+def _fails_now(row: Mapping[str, Any]) -> bool:
+    """Below its threshold, and one whose threshold means failure rather than age."""
+    flags = row.get("flags")
+    ages = isinstance(flags, dict) and flags.get("prefailure") is False
+    return str(row.get("when_failed")).lower() in ("now", "failing_now") and not ages
 
 
 def _nvme(drive: Drive, seen: Seen) -> Iterator[Symptom]:
@@ -317,10 +322,10 @@ def _self_test(drive: Drive) -> Iterator[Symptom]:
     if not isinstance(result, dict):
         return
     # NVMe result codes 5, 6 and 7 are failures (Base Specification, "Self-test Result Data Structure").
-    if result.get("passed") is False or (result is newest.get("self_test_result") and result.get("value") in (5, 6, 7)):
-        yield _symptom(
-            SELF_TEST, drive, f"{drive.device}: newest self-test: {str(result.get('string', 'failed'))[:100]}"
-        )
+    words = str(result.get("string", "failed"))[:100]
+    told = result.get("passed") is False or ("failure" in words and result.get("passed") is not True)
+    if told or ("self_test_result" in newest and result.get("value") in (5, 6, 7)):
+        yield _symptom(SELF_TEST, drive, f"{drive.device}: newest self-test: {words}")
 
 
 def _newest(document: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
@@ -384,8 +389,8 @@ def judge_wear(seen: Seen) -> Iterator[Symptom]:
     """Rated endurance used; a drive lives on after 100 %, but its vendor does not promise it."""
     for drive in judged(seen):
         used = drive.number("nvme_smart_health_information_log", "percentage_used")
-        if used is None:
-            used = drive.number("scsi_percentage_used_endurance_indicator")
+        for path in (("endurance_used", "current_percent"), ("scsi_percentage_used_endurance_indicator",)):
+            used = drive.number(*path) if used is None else used
         if used is not None and used >= seen.limit(WEAR):
             yield _symptom(WORN, drive, f"{drive.device}: percentage_used {used:g}")
 
@@ -442,5 +447,6 @@ CHECKS = (
         parts=("host", "drive"),
         causes=(MISSING, OTHER_MODEL, OTHER_FIRMWARE),
         traits=_inventory,
+        trait_names=("drive.count", "drive.models", "drive.firmware.*"),
     ),
 )

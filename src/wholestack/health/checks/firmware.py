@@ -77,6 +77,7 @@ CHECKS = (
         parts=("host",),
         causes=(OTHER_MACHINE, OTHER_BIOS),
         traits=_machine,
+        trait_names=("host.vendor", "host.product", "host.bios_version"),
     ),
     Check(
         name="kernel.version",
@@ -85,6 +86,7 @@ CHECKS = (
         parts=("kernel",),
         causes=(OTHER_KERNEL,),
         traits=_kernel,
+        trait_names=("kernel.version",),
     ),
     Check(
         name="host.os",
@@ -93,5 +95,6 @@ CHECKS = (
         parts=("host",),
         causes=(OTHER_SYSTEM,),
         traits=_distribution,
+        trait_names=("host.os",),
     ),
 )

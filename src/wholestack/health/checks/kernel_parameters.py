@@ -73,6 +73,7 @@ TAINTED = Cause(
 )
 
 BAD_TAINTS = ((4, "machine check"), (5, "bad page"), (7, "oops or BUG"), (14, "soft lock-up"))
+COMPARED_NUMBERS = ("numa_balancing", "zone_reclaim_mode", "overcommit_memory", "panic")
 COMPARED_OPTIONS = (
     "iommu", "intel_iommu", "amd_iommu", "mitigations", "numa_balancing", "nosmt", "isolcpus", "nohz_full", "pcie_aspm",
     "pci", "processor.max_cstate", "intel_idle.max_cstate", "intel_pstate", "amd_pstate", "hugepagesz", "hugepages",
@@ -110,7 +111,7 @@ def _value(tree: Mapping[str, str], name: str) -> str | None:
 
 def _traits(seen: Seen) -> Iterator[Trait]:
     tree = seen.of(PARAMETERS)
-    for name in ("numa_balancing", "zone_reclaim_mode", "overcommit_memory", "panic"):
+    for name in COMPARED_NUMBERS:
         if (value := number(_value(tree, name))) is not None:
             yield Trait(name=f"kernel.{name}", value=value, differs=DIFFERS, part=KERNEL)
     pages = re.search(r"\[(\w+)\]", _value(tree, "enabled") or "")
@@ -131,5 +132,10 @@ CHECKS = (
         causes=(DIFFERS, NUMA_BALANCING, ZONE_RECLAIM, TAINTED),
         judge=judge_parameters,
         traits=_traits,
+        trait_names=(
+            *(f"kernel.{name}" for name in COMPARED_NUMBERS),
+            "kernel.transparent_hugepage",
+            "kernel.options",
+        ),
     ),
 )

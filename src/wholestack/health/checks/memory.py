@@ -46,7 +46,13 @@ UNCORRECTED = Cause(
     says="uncorrectable memory error",
     owner="vendor",
     remedy="drain and reboot the host (post-package repair runs at boot); if it returns, replace this DIMM",
-    explains=("memory.corrected", "memory.slow", "kernel.machine_check", "kernel.edac", "kernel.tainted"),
+    explains=(
+        "memory.corrected",
+        "memory.slow",
+        "kernel.machine_check",
+        "kernel.machine_check_corrected",
+        "kernel.tainted",
+    ),
 )
 CORRECTED = Cause(
     code="memory.corrected",
@@ -54,7 +60,7 @@ CORRECTED = Cause(
     owner="vendor",
     remedy="plan to replace this DIMM; until then watch for uncorrectable errors",
     status="warn",
-    explains=("kernel.machine_check", "kernel.edac"),
+    explains=("kernel.machine_check_corrected",),
 )
 
 LESS = Cause(
@@ -235,6 +241,7 @@ CHECKS = (
         limits=(USABLE,),
         judge=judge_size,
         traits=_size_trait,
+        trait_names=("memory.size_gib",),
     ),
     Check(
         name="memory.dimms",
@@ -245,5 +252,6 @@ CHECKS = (
         limits=(SPEED,),
         judge=judge_dimms,
         traits=_dimm_traits,
+        trait_names=("memory.modules", "memory.slot.*", "memory.speed_mts"),
     ),
 )

@@ -108,7 +108,7 @@ FEWER = Cause(
     says="number of CPUs differs",
     owner="vendor",
     remedy="compare lscpu with a good host: a socket or cores are disabled; reset the firmware, else replace the CPU",
-    explains=("numa.nodes_differ", "cpu.threads_differ"),
+    explains=("numa.nodes_differ",),
 )
 OTHER_CPU = Cause(
     code="cpu.model_differs",
@@ -123,6 +123,7 @@ THREADS = Cause(
     owner="cluster team",
     remedy="set it in the firmware (or nosmt in the kernel's command line) as on the other hosts",
     status="warn",
+    explains=("cpu.count",),
 )
 OFFLINE = Cause(
     code="cpu.offline",
@@ -137,6 +138,7 @@ THROTTLED = Cause(
     owner="data centre",
     remedy="check airflow, fans and inlet temperature; if they are right, have the vendor renew the heat sink's paste",
     status="warn",
+    explains=("kernel.thermal",),
 )
 GOVERNED = Cause(
     code="cpu.governor",
@@ -257,6 +259,7 @@ CHECKS = (
         causes=(FEWER, OTHER_CPU, THREADS, OFFLINE),
         judge=judge_count,
         traits=_cpu_traits,
+        trait_names=("cpu.count", "cpu.sockets", "cpu.threads_per_core", "cpu.model"),
     ),
     Check(
         name="cpu.throttle",
@@ -276,6 +279,7 @@ CHECKS = (
         causes=(GOVERNED,),
         judge=judge_governor,
         traits=_governor,
+        trait_names=("cpu.governor",),
     ),
     Check(
         name="numa.nodes",
@@ -286,5 +290,6 @@ CHECKS = (
         limits=(BALANCE,),
         judge=judge_numa,
         traits=_nodes,
+        trait_names=("numa.nodes",),
     ),
 )

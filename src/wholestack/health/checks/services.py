@@ -26,8 +26,11 @@ SYSTEMD = Probe(
 PROCESSES = Probe(
     command=Command(
         name="processes",
-        # Twice: a process that is in state D both times is more likely stuck than reading.
-        shell="ps -eo pid,ppid,stat,etimes,user:32,comm; sleep 2; ps -eo pid,ppid,stat,etimes,user:32,comm",
+        # State D twice, some seconds apart: more likely stuck than reading.
+        shell=(
+            "ps -eo pid,ppid,stat,etimes,user:32,comm; sleep 2; "
+            "ps -eo pid,ppid,stat,etimes,user:32,comm | awk 'NR == 1 || $3 ~ /^D/'"
+        ),
         limit_s=10,
         max_bytes=3_000_000,
     ),
@@ -137,6 +140,7 @@ CHECKS = (
         parts=("service",),
         causes=(FAILED,),
         judge=judge_units,
+        options=(ALLOWED_OPTION,),
     ),
     Check(
         name="processes.defunct",

@@ -61,7 +61,8 @@ def read_slots(text: str) -> list[Slot]:
         NotThereError: the tables name none.
         UnreadableError: one without locator or size (the output was cut).
     """
-    devices = _structures(text, MEMORY_DEVICE)
+    # Boards list the chip of their firmware as a memory device too.
+    devices = [device for device in _structures(text, MEMORY_DEVICE) if device.get("Type") not in ("Flash", "ROM")]
     if not devices:
         raise NotThereError("not_supported", "the firmware names no memory device")
     if any(not {"Size", "Locator"} <= device.keys() for device in devices):

@@ -7,9 +7,9 @@ with a time zone. Before the BMC's clock is set, an entry says ``Pre-Init`` and 
 
 import calendar
 import re
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from wholestack.health.probe import UnreadableError
 
@@ -30,9 +30,16 @@ class Event:
     line: str
 
 
+_EVENT = re.compile(
+    r"^[ \t]*[0-9a-f]{1,4}[ \t]*([|,])[ \t]*(Pre-Init|[0-9]{2}/[0-9]{2}/(?:[0-9]{4}|[0-9]{2}))[ \t]*"
+    r"[|,]([^|,\n]{0,24})[|,](.+)$",
+    re.MULTILINE | re.IGNORECASE,
+)
+
+
 def looks_like_sel(text: str) -> bool:
     """An entry among the first lines, or the words that there is none."""
-    return "SEL has no entries" in text[:2000] or any(_event(line) for line in text[:20_000].split("\n")[:50])
+    return "SEL has no entries" in text[:2000] or _EVENT.search(text[:20_000]) is not None
 
 
 def read_sel(text: str) -> list[Event]:
@@ -41,42 +48,48 @@ def read_sel(text: str) -> list[Event]:
     Raises:
         UnreadableError: no entry, although the log does not say that it is empty.
     """
-    found = [event for line in text.split("\n") if (event := _event(line)) is not None]
+    found = [_event(words) for words in _EVENT.finditer(text)]
     if not found and "SEL has no entries" not in text:
         raise UnreadableError("no entry")
     return found
 
 
-def _event(line: str) -> Event | None:
+def _event(words: re.Match[str]) -> Event:
     """``number | date | time | sensor | what | Asserted``; a reading may follow, a module's name stand in brackets."""
-    columns = [column.strip() for column in line.split("|" if "|" in line else ",")]
-    if len(columns) < 4 or not re.fullmatch(r"[0-9a-f]{1,4}", columns[0]):
-        return None
-    if not re.fullmatch(r"Pre-Init|[0-9]{2}/[0-9]{2}/[0-9]{2,4}", columns[1], re.IGNORECASE):
-        return None
-    words = columns[4:]
-    ended = next((word for word in reversed(words) if word in ("Asserted", "Deasserted")), "")
+    sensor, *rest = (column.strip() for column in words[4][:1000].split(words[1]))
+    ended = "Deasserted" if "Deasserted" in rest else "Asserted" if "Asserted" in rest else ""
+    what = rest[: rest.index(ended)] if ended else rest
     return Event(
-        at=_epoch(columns[1], columns[2]),
-        sensor=columns[3][:100],
-        what=" ".join(word for word in words if word and word != ended)[:200],
+        at=_epoch(words[2], words[3].strip()),
+        sensor=sensor[:100],
+        what=" ".join(filter(None, what))[:200],
         asserted=ended != "Deasserted",
-        line=" ".join(line.split())[:300],
+        line=words[0].strip()[:300],
     )
 
 
 def _epoch(date: str, clock: str) -> float | None:
+    day = _day(date)
+    words = re.match(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?: ([AP])M)?", clock)
+    if day is None or words is None:
+        return None
+    hour = int(words[1]) % 12 + 12 * (words[4] == "P") if words[4] else int(words[1])
+    at = day + hour * 3600 + int(words[2]) * 60 + int(words[3])
+    return float(at) if at >= EARLIEST else None
+
+
+@lru_cache(maxsize=4096)
+def _day(date: str) -> int | None:
+    """Midnight, seconds since the epoch."""
     found = re.fullmatch(r"([0-9]{2})/([0-9]{2})/([0-9]{2}|[0-9]{4})", date)
-    hours = re.match(r"([0-9]{2}):([0-9]{2}):([0-9]{2})", clock)
-    if found is None or hours is None:
+    if found is None:
         return None
     month, day, year = (int(part) for part in found.groups())
     # strptime's rule: 69 to 99 are of the last century.
     year += 0 if len(found[3]) == 4 else 2000 if year < 69 else 1900
     if not (1 <= month <= 12 and 1 <= day <= 31 and year >= 1970):
         return None
-    at = calendar.timegm((year, month, day, *(int(part) for part in hours.groups()), 0, 0, 0))
-    return float(at) if at >= EARLIEST else None
+    return calendar.timegm((year, month, day, 0, 0, 0, 0, 0, 0))
 
 
 def looks_like_sel_time(text: str) -> bool:
@@ -92,14 +105,10 @@ def read_sel_time(text: str) -> float | None:
     """
     if re.search(r"^[ \t]*S\+", text, re.MULTILINE):
         return None
-    found = re.search(r"^[ \t]*(\d{2}/\d{2}/\d{2,4}) (\d{2}:\d{2}:\d{2})(?: ([AP]M))?", text, re.MULTILINE)
+    found = re.search(r"^[ \t]*([0-9]{2}/[0-9]{2}/[0-9]{2,4}) ([0-9].{7,20})$", text, re.MULTILINE)
     if found is None:
         raise UnreadableError("no date")
-    at = _epoch(found[1], found[2])
-    if at is None:
-        return None
-    hour = time.gmtime(at).tm_hour
-    return at + 43_200 * ((found[3] == "PM" and hour < 12) - (found[3] == "AM" and hour == 12))
+    return _epoch(found[1], found[2])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +118,8 @@ class Sensor:
     name: str
     number: str
     """``63`` in hexadecimal where the layout has it."""
+    entity: str
+    """``10.2`` where the layout has it: kind and instance (10 is a power supply), since names repeat."""
     status: str
     """``ok``; ``nc``, ``cr`` or ``nr`` beyond a non-critical, critical or non-recoverable limit; ``ns``: no reading."""
     value: float | None
@@ -151,21 +162,22 @@ def _extended(columns: Sequence[str], line: str) -> Sensor | None:
     """``name | 63h | ok | 10.1 | reading``; with commas the same."""
     if len(columns) < 5 or not re.fullmatch(r"[0-9A-Fa-f]{2}h", columns[1]) or not _STATUS.fullmatch(columns[2]):
         return None
-    return _made(columns[0], ", ".join(columns[4:]), columns[2], line, number=columns[1][:2].lower())
+    place = (columns[1][:2].lower(), columns[3])
+    return _made(columns[0], ", ".join(columns[4:]), columns[2], line, place=place)
 
 
 def _plain(columns: Sequence[str], line: str) -> Sensor | None:
     """``name | reading | ok``."""
     if len(columns) != 3 or not _STATUS.fullmatch(columns[2]):
         return None
-    return _made(columns[0], columns[1], columns[2], line)
+    return _made(columns[0], _worded(columns[0], columns[1]), columns[2], line)
 
 
 def _comma(columns: Sequence[str], line: str) -> Sensor | None:
     """``name,reading,unit,ok``."""
     if len(columns) != 4 or not _STATUS.fullmatch(columns[3]):
         return None
-    return _made(columns[0], f"{columns[1]} {columns[2]}".strip(), columns[3], line)
+    return _made(columns[0], _worded(columns[0], f"{columns[1]} {columns[2]}".strip()), columns[3], line)
 
 
 def _full(columns: Sequence[str], line: str) -> Sensor | None:
@@ -180,6 +192,12 @@ def _full(columns: Sequence[str], line: str) -> Sensor | None:
     return _made(name, f"{reading} {unit}", "ns" if reading == "na" else status, line)
 
 
+def _worded(name: str, reading: str) -> str:
+    """Plain ``sdr`` shows the states of a discrete sensor as bits."""
+    bits = re.fullmatch(r"0x([0-9a-f]{1,2})", reading)
+    return _power_supply_states(name, int(bits[1], 16)) if bits else reading
+
+
 def _power_supply_states(name: str, bits: int) -> str:
     """Words for the bits of a power supply; what another discrete sensor's bits mean, this layout does not say."""
     if not re.match(r"PSU?[ _]?\d|.*(?:power supply|psu)", name, re.IGNORECASE):
@@ -187,15 +205,18 @@ def _power_supply_states(name: str, bits: int) -> str:
     return ", ".join(words for bit, words in enumerate(_POWER_SUPPLY_BITS) if bits >> bit & 1)
 
 
-def _made(name: str, reading: str, status: str, line: str, *, number: str = "") -> Sensor:
-    found = re.fullmatch(r"(-?[0-9]{1,9}(?:\.[0-9]{1,6})?)(?: +(\S.*))?", reading)
+def _made(name: str, reading: str, status: str, line: str, *, place: tuple[str, str] = ("", "")) -> Sensor:
+    """A discrete sensor may have a reading before its states: ``95 Watts, Presence detected``."""
+    first, _, others = reading.partition(", ")
+    found = re.fullmatch(r"(-?[0-9]{1,9}(?:\.[0-9]{1,6})?)(?: +(\S.*))?", first)
     silent = reading.lower() in _SILENT
     return Sensor(
         name=name,
-        number=number,
+        number=place[0],
+        entity=place[1],
         status="ns" if silent or status in ("na", "us") else status,
         value=float(found[1]) if found else None,
         unit=(found[2] or "") if found else "",
-        states="" if found or silent else reading,
+        states="" if silent else others if found else reading,
         line=" ".join(line.split())[:200],
     )

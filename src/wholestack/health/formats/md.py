@@ -4,7 +4,7 @@ Source: drivers/md/md.c (``md_seq_show``), mdadm(8).
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from wholestack.health.probe import NotThereError, UnreadableError
@@ -96,6 +96,8 @@ def _mdadm_array(text: str) -> Array:
     fields = {key.strip(): value.strip() for key, colon, value in (line.partition(" : ") for line in lines) if colon}
     name = lines[0].rstrip(":")
     state = fields.get("State", "")
+    if "Array State" in fields:
+        return _examined(name, fields)
     if not state or not {"Raid Devices", "Active Devices"} <= fields.keys():
         raise UnreadableError(f"{name}: no state or no count of devices")
     rows = [_member(line) for line in lines if re.match(r"(?:\d+|-)\s+\d+\s+\d+\s+(?:\d+|-)\s", line)]
@@ -107,10 +109,27 @@ def _mdadm_array(text: str) -> Array:
         active=int(fields["Active Devices"]),
         failed=tuple(row.split()[-1] for row in rows if row.startswith("faulty") and "/dev/" in row),
         rebuilding=next(
-            (f"{key} : {fields[key]}" for key in fields if key.endswith("Status") and "%" in fields[key]), ""
+            (f"{key} : {fields[key]}" for key in fields if re.fullmatch(r"(?:Rebuild|Resync|Reshape) Status", key)), ""
         ),
         running=not re.search(r"inactive|FAILED|Not Started", state),
         lines=(f"{name}:", *kept, *(row for row in rows if row.startswith(("faulty", "removed")))),
+    )
+
+
+def _examined(member: str, fields: Mapping[str, str]) -> Array:
+    """``mdadm --examine`` of one member, which says of all whether they are active (A), missing (.) or replaced (R)."""
+    states = fields["Array State"].split()[0]
+    if re.fullmatch(r"[AR.]{1,400}", states) is None:
+        raise UnreadableError(f"{member}: array state {states[:40]!r}")
+    return Array(
+        name=fields.get("Name", member).split()[0],
+        level=fields.get("Raid Level", ""),
+        wanted=len(states),
+        active=len(states) - states.count("."),
+        failed=(),
+        rebuilding="",
+        running=True,
+        lines=(f"{member}:", f"Array State : {fields['Array State']}"),
     )
 
 

@@ -144,7 +144,7 @@ class Processes:
 
 
 _HEADING = re.compile(r"^[ \t]*PID[ \t]+PPID[ \t]+STAT[ \t]+ELAPSED[ \t]+USER[ \t]+COMMAND[ \t]*$", re.MULTILINE)
-_ANY = re.compile(r"^[ \t]*[0-9]{1,9}[ \t]+[0-9]{1,9}[ \t]+[A-Za-z]\S*[ \t]+[0-9]{1,12}[ \t]+\S+[ \t]+\S", re.MULTILINE)
+_STATE = re.compile(r"^[ \t]*[0-9]{1,9}[ \t]+[0-9]{1,9}[ \t]+([A-Za-z])\S*[ \t]+[0-9]{1,12}[ \t]+\S", re.MULTILINE)
 _ODD = re.compile(
     r"^[ \t]*([0-9]{1,9})[ \t]+([0-9]{1,9})[ \t]+([DZ]\S*)[ \t]+([0-9]{1,12})[ \t]+(\S+)[ \t]+(\S.*)$", re.MULTILINE
 )
@@ -156,19 +156,26 @@ def looks_like_ps(text: str) -> bool:
 
 
 def read_ps(text: str) -> list[Processes]:
-    """Tables of processes: one, or several taken some seconds apart.
+    """Tables of processes: all, and perhaps those that wait in the kernel some seconds later.
 
     Raises:
-        UnreadableError: a line is no process, or a table is empty.
+        UnreadableError: a line is no process, or the first table is empty.
     """
-    return [_table(part) for part in _HEADING.split(text)[1:]]
+    tables = [_table(part) for part in _HEADING.split(text)[1:]]
+    if not tables[0].count:
+        raise UnreadableError("no process")
+    return tables
 
 
 def _table(text: str) -> Processes:
-    count = len(_ANY.findall(text))
-    if count == 0 or count != len(filled_lines(text)):
-        raise UnreadableError(f"{count} of {len(filled_lines(text))} lines are processes")
-    return Processes(count=count, odd=tuple(_process(words) for words in _ODD.finditer(text)), text=text)
+    states = _STATE.findall(text)
+    lines = text.strip("\n").count("\n") + 1 if text.strip() else 0
+    if len(states) != lines:
+        raise UnreadableError(f"{len(states)} of {lines} lines are processes")
+    odd = [_process(words) for words in _ODD.finditer(text)] if {"D", "Z"} & set(states) else []
+    if len(odd) != states.count("D") + states.count("Z"):
+        raise UnreadableError("a process without user or name")
+    return Processes(count=lines, odd=tuple(odd), text=text)
 
 
 def _process(words: re.Match[str]) -> Process:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from wholestack.health.probe import UnreadableError
 
-_KINDS = "service|socket|device|mount|automount|swap|target|path|timer|slice|scope|snapshot"
+_LOADS = "loaded|not-found|bad-setting|error|masked|merged|stub"
 _ROW = re.compile(
-    rf"^[ \t]*(?:[●○×*x↻][ \t]+)?(\S{{1,400}}\.(?:{_KINDS}))[ \t]+(\S+)[ \t]+(\S+)[ \t]+(\S+)([ \t].*)?$", re.MULTILINE
+    rf"^[ \t]*(?:[●○×*x↻][ \t]+)?(\S{{3,400}})[ \t]+({_LOADS})[ \t]+(\S+)[ \t]+(\S+)([ \t].*)?$", re.MULTILINE
 )
 _HEADING = re.compile(r"^[ \t]*UNIT[ \t]+LOAD[ \t]+ACTIVE[ \t]+SUB", re.MULTILINE)
 _FOOTER = re.compile(r"^[ \t]*([0-9]{1,6}) (?:loaded )?units? listed", re.MULTILINE)

@@ -28,8 +28,6 @@ class TimeSync:
     """The lines that say so."""
     stratum: int | None = None
     offset_s: float | None = None
-    dispersion_s: float | None = None
-    """Bound on what the clock may have drifted, as the tool reckons."""
     updated_at: float | None = None
     """Last measurement, seconds since the epoch."""
 
@@ -62,7 +60,6 @@ def read_chrony(text: str) -> TimeSync:
         lines=_lines(text, "Reference ID", "Stratum", "Ref time", "System time", "Leap status"),
         stratum=stratum,
         offset_s=float(offset[1]),
-        dispersion_s=float(fields["Root dispersion"].split()[0]) if "Root dispersion" in fields else None,
         updated_at=_asctime(fields.get("Ref time (UTC)", "")),
     )
 

@@ -1,0 +1,97 @@
+"""Whatever a host prints: a verdict, or a reason why there is none; never a crash, never slow."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.health.looking import RECORDED, never_crashes
+from wholestack.health.checks import (
+    arrays,
+    bmc,
+    clock,
+    drives,
+    file_systems,
+    firmware,
+    kernel_parameters,
+    memory,
+    mounts,
+    processors,
+    services,
+)
+
+CHECKS = {
+    check.name: check
+    for module in (
+        arrays, bmc, clock, drives, file_systems, firmware, kernel_parameters, memory, mounts, processors, services,
+    )
+    for check in module.CHECKS
+}  # fmt: skip
+FOLDERS = {
+    "smartctl": "drive", "zpool": "zpool", "md": "md", "edac": "memory.edac", "time_sync": "time", "mounts": "mount",
+    "memory": "memory", "cpu": "cpu", "kernel": "kernel", "systemd": "systemd", "ps": "processes", "ipmi": "bmc",
+    "dmidecode": "host",
+}  # fmt: skip
+TEXTS = [(path, path.read_text()) for folder in FOLDERS for path in sorted((RECORDED / folder).glob("*.*"))]
+PIECES = (
+    "", "0", "-1", "nan", "1e400", "9" * 50, "9" * 5000, "N/A", "ERR!", "\x00", "\u0666", "|", ",", ":", "\n\n",
+    " " * 50, "[[[", "{}", "null", "true",
+)  # fmt: skip
+MONOTONY = (
+    " ",
+    "\n",
+    "\t",
+    "a ",
+    "1 ",
+    "- ",
+    "[",
+    "{",
+    "a:",
+    "|",
+    ",",
+    "a\n",
+    " \n",
+    "0 /",
+    "\n 1",
+    "ab.c",
+    "\n a",
+    "=",
+)
+
+
+def checks_of(path):
+    return [check for name, check in CHECKS.items() if name.startswith(FOLDERS[path.parent.name])]
+
+
+def mutated(text, rng):
+    """One to four cuts, repeats or replacements."""
+    for _ in range(rng.randint(1, 4)):
+        at, length = rng.randrange(len(text) + 1), rng.choice((0, 1, 3, 20, 200))
+        piece = rng.choice((*PIECES, text[at : at + length] * 3))
+        text = text[:at] + piece + text[at + length :]
+    return text
+
+
+def test_every_recorded_output_mutated_a_hundred_times_gives_a_verdict_or_a_reason():
+    rng = random.Random(7)
+    for path, text in TEXTS:
+        for check in checks_of(path):
+            for _ in range(100):
+                never_crashes(check, mutated(text, rng))
+
+
+@given(text=st.text(max_size=300))
+def test_any_text_gives_a_verdict_or_a_reason(text):
+    for check in CHECKS.values():
+        never_crashes(check, text)
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("piece", MONOTONY)
+def test_long_monotonous_texts_take_linear_time(piece):
+    """In the middle of every recorded output, so that it is taken for what it begins like; quadratic time is hours."""
+    for path, text in TEXTS:
+        hostile = text[: len(text) // 2] + piece * (100_000 // len(piece)) + text[-40:]
+        for check in checks_of(path):
+            never_crashes(check, hostile)
