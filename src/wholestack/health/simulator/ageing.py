@@ -5,11 +5,12 @@ Rates are per hour of the host's life. Traffic is that of a data-parallel job at
 
 from random import Random
 
-from wholestack.health.simulator.boot import DAY_S, noise
+from wholestack.health.simulator.boot import DAY_S, boot_messages, noise
 from wholestack.health.simulator.chance import events, log_uniform
 from wholestack.health.simulator.hardware import Gpu, GpuProcess, Hca
 from wholestack.health.simulator.machine import FileSystem, Job, Machine, Process
 
+REBOOT_EVERY_S = 60 * DAY_S
 USERS = ("amara", "bdavis", "chen", "dmitri", "elif", "fatou", "goto", "hannes")
 
 
@@ -21,12 +22,61 @@ def advance(machine: Machine, seconds: float) -> None:
         count = events(rng, seconds / what.every_s)
         if count:
             what.act(machine, count)
+    if not machine.broken and events(rng, seconds / REBOOT_EVERY_S):
+        reboot(machine, rng)
     _jobs(machine, rng)
     _counters(machine, rng, hours)
     _lines(machine, rng, seconds)
     machine.time.offset_s = 0.8 * machine.time.offset_s + rng.gauss(0, 2e-5) if machine.time.synchronised else (
         machine.time.offset_s + 2e-5 * seconds * rng.random()
     )  # fmt: skip
+
+
+def reboot(machine: Machine, rng: Random) -> None:
+    """Maintenance: another boot id, an empty log, counters at zero."""
+    end_job(machine)
+    machine.boot_at = machine.now - rng.uniform(120, 400)
+    digits = f"{rng.getrandbits(128):032x}"
+    machine.boot_id = f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-8{digits[17:20]}-{digits[20:]}"
+    machine.log.clear()
+    machine.log.extend(boot_messages(machine))
+    machine.sel.append((machine.boot_at - 60, "System Boot Initiated", "Initiated by warm reset", "Asserted"))
+    machine.processes.clear()
+    start_daemons(machine)
+    for gpu in machine.gpus:
+        gpu.volatile = dict.fromkeys(gpu.volatile, 0)
+        gpu.pcie_replays = 0
+        for link in gpu.links:
+            link.replay = link.recovery = link.crc = 0
+    for hca in machine.hcas:
+        hca.port.counters = dict.fromkeys(hca.port.counters, 0)
+        hca.port.hw_counters = dict.fromkeys(hca.port.hw_counters, 0) | {"lifespan": 12}
+    for nic in machine.nics:
+        nic.statistics = dict.fromkeys(nic.statistics, 0)
+        nic.carrier_changes = min(nic.carrier_changes, 2)
+    for dimm in machine.dimms:
+        dimm.corrected = 0
+    machine.cpu.package_throttles = dict.fromkeys(machine.cpu.package_throttles, 0)
+    machine.version += 1
+
+
+def start_daemons(machine: Machine) -> None:
+    """What runs on every host."""
+    daemons = [("systemd", "root"), ("kthreadd", "root"), ("rcu_sched", "root"), ("kworker/0:1H", "root"),
+               ("systemd-journal", "root"), ("sshd", "root"), ("dbus-daemon", "messagebus"), ("rsyslogd", "syslog"),
+               ("cron", "root"), ("rasdaemon", "root"), ("node_exporter", "nobody"), ("slurmd", "root")]  # fmt: skip
+    if machine.containers.docker_running:
+        daemons += [("dockerd", "root"), ("containerd", "root")]
+    if machine.driver:
+        daemons += [("nvidia-persiste", "nvidia-persistenced"), ("nv-hostengine", "root"), ("irq/207-nvidia", "root")]
+    if machine.fabric:
+        daemons.append(("nv-fabricmanage", "root"))
+    for index, (command, user) in enumerate(daemons):
+        pid = 1 if index == 0 else 2 if index == 1 else 300 + 173 * index
+        state = "Ss" if index == 0 else "I" if command.startswith(("kworker", "rcu")) else "S" if index < 5 else "Ssl"
+        machine.processes.append(
+            Process(pid=pid, ppid=0 if pid <= 2 else 1, state=state, started_s=2.0 + index, user=user, command=command)
+        )
 
 
 def _jobs(machine: Machine, rng: Random) -> None:
@@ -198,6 +248,31 @@ def old_nfs_pause(machine: Machine, rng: Random, *, ago_s: float) -> None:
     if server:
         machine.say(f"nfs: server {server} not responding, still trying", level="notice", ago_s=ago_s)
         machine.say(f"nfs: server {server} OK", level="notice", ago_s=ago_s - 71)
+
+
+def healed_trouble(machine: Machine, rng: Random, *, ago_s: float) -> None:
+    """What broke more than a week ago and was put right without a reboot: only the lines are left."""
+    if machine.gpus and rng.random() < 0.6:
+        gpu = rng.choice(machine.gpus)
+        head = f"NVRM: Xid (PCI:{gpu.kernel_address})"
+        unknown = "pid='<unknown>', name=<unknown>"
+        if gpu.model.remap_banks and rng.random() < 0.5:
+            row = "Row Remapper: New row (0x0000000018f31d80) marked for remapping, reset gpu to activate."
+            machine.say(f"{head}: 63, {unknown}, {row}", level="warn", ago_s=ago_s)
+            contained = "Contained: SM (0x1). RST: No, D-RST: No"
+            machine.say(f"{head}: 94, {unknown}, {contained}", level="warn", ago_s=ago_s)
+            gpu.remapped_uncorrectable, gpu.aggregate["dram_u"] = 1, 1
+        else:
+            text = f"Timeout after 6s of waiting for RPC response from GPU{gpu.index} GSP! Expected function 103"
+            machine.say(f"{head}: 119, {unknown}, {text} (GSP_RM_ALLOC) (0x2081 0x4).", level="warn", ago_s=ago_s)
+    elif machine.hcas:
+        hca = rng.choice(machine.hcas)
+        machine.say(f"mlx5_core {hca.pci}: Port: 1 Link DOWN", ago_s=ago_s)
+        machine.say(f"mlx5_core {hca.pci}: Port: 1 Link ACTIVE", ago_s=ago_s - 900)
+        hca.port.counters["link_downed"] += 1
+    elif machine.drives:
+        name = machine.drives[0].device[5:]
+        machine.say(f"nvme {name}: I/O 345 QID 12 timeout, completion polled", level="warn", ago_s=ago_s)
 
 
 def corrected_memory(machine: Machine, rng: Random) -> None:

@@ -1,6 +1,6 @@
 """A fleet of simulated hosts: which kinds, how old, what is broken; and time passing over all of them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 
 from wholestack.errors import InputError
@@ -86,6 +86,7 @@ class Fleet:
             raise InputError(f"severity is from 0 to 1, got {chosen}")
         names = fault.inject(machine, Draw(rng=rng, severity=chosen, index=index))
         machine.version += 1
+        machine.broken = True
         truth = Truth(
             host=host,
             fault=fault.name,
@@ -118,16 +119,20 @@ class Fleet:
         broken = {truth.host for truth in self.truths}
         whole = [machine for machine in self if machine.name not in broken]
         rng.shuffle(whole)
-        waiting = list(faults)
-        rng.shuffle(waiting)
-        truths = []
-        for machine in whole[: round(share * len(self))]:
-            fault = next((each for each in waiting if each.applies(machine)), None)
-            if fault:
-                waiting.remove(fault)
-                waiting.append(fault)
-                truths.append(self.inject(machine.name, fault, severity=rng.uniform(*severity)))
-        return truths
+        pairs = list(in_turn(whole[: round(share * len(self))], faults, rng))
+        return [self.inject(machine.name, fault, severity=rng.uniform(*severity)) for machine, fault in pairs]
+
+
+def in_turn(machines: Iterable[Machine], faults: Sequence[Fault], rng: Random) -> Iterator[tuple[Machine, Fault]]:
+    """A fault for each host that can have one, the least used of those first."""
+    waiting = list(faults)
+    rng.shuffle(waiting)
+    for machine in machines:
+        fault = next((each for each in waiting if each.applies(machine)), None)
+        if fault:
+            waiting.remove(fault)
+            waiting.append(fault)
+            yield machine, fault
 
 
 def _machines(count: int, seed: int, kinds: Sequence[Kind], start_s: float) -> Iterator[Machine]:

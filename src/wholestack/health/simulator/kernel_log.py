@@ -9,6 +9,7 @@ jumped moves all lines.
 import time
 from bisect import insort
 from dataclasses import dataclass
+from functools import lru_cache
 
 CAPACITY_LINES = 6000
 
@@ -22,6 +23,12 @@ class Line:
     level: str
     text: str
     facility: str = "kern"
+
+
+@lru_cache(maxsize=20_000)
+def _shared_line(at_s: float, level: str, text: str) -> Line:
+    """Hosts of a kind boot with the same words at the same times: kept once."""
+    return Line(at_s, level, text)
 
 
 class KernelLog:
@@ -42,9 +49,18 @@ class KernelLog:
 
     def extend(self, messages: list[tuple[float, str, str]]) -> None:
         """Put many messages (uptime, level, text)."""
-        self.lines.extend(Line(round(at_s, 6), level, text) for at_s, level, text in messages)
+        self.lines.extend(_shared_line(round(at_s, 6), level, text) for at_s, level, text in messages)
         self.lines.sort()
         self.changes += 1
+
+    def clear(self) -> None:
+        """A new boot."""
+        self.lines.clear()
+        self.changes += 1
+
+    def forget_text(self) -> None:
+        """Let go of the text that was rendered last."""
+        self._kept = None
 
     def render(self, style: str, *, booted_clock_s: float, utc_offset_h: int) -> str:
         """The whole buffer in the given style (``iso``, ``ctime``, ``seconds``).

@@ -129,7 +129,7 @@ class ToolEffect:
     """What becomes of the answer of one tool."""
 
     kind: str
-    """``hung``, ``timed_out``, ``truncated``, ``garbled``, ``locale``, ``empty``, ``missing``, ``crashed``."""
+    """``hung``, ``timed_out``, ``endless``, ``truncated``, ``garbled``, ``locale``, ``empty``, ``crashed``."""
     amount: float = 0.5
     """How much of it, from 0 to 1."""
 
@@ -208,6 +208,8 @@ class Machine:
     """Seconds that a tool takes longer than usual."""
     trouble: str = ""
     """Why the host cannot be reached or does not answer in full, in the words of ``remote.batch.Trouble``."""
+    broken: bool = False
+    """Whether a fault was injected: then nobody reboots it."""
     version: int = 0
     """Grows with every change that is not the mere passing of time: outputs kept from before are stale."""
     next_pid: int = 20_000

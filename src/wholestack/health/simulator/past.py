@@ -11,8 +11,10 @@ from wholestack.health.simulator.ageing import (
     crashed_job,
     gpu_marks,
     hca_marks,
+    healed_trouble,
     old_nfs_pause,
     out_of_memory,
+    start_daemons,
     start_job,
 )
 from wholestack.health.simulator.boot import DAY_S, boot_messages, noise
@@ -27,7 +29,11 @@ def give_past(machine: Machine, rng: Random) -> None:
     machine.log.extend(boot_messages(machine))
     _daily_lines(machine, rng, uptime_s)
     _wear(machine, rng, uptime_s)
-    _processes(machine)
+    if uptime_s > 12 * DAY_S and rng.random() < 0.06:
+        healed_trouble(machine, rng, ago_s=rng.uniform(8 * DAY_S, min(uptime_s * 0.95, 60 * DAY_S)))
+    start_daemons(machine)
+    for _ in range(rng.choice((0, 0, 0, 0, 1, 2))):
+        machine.processes.append(_zombie(machine, rng))
     _bmc_events(machine, rng)
     _fabric_lines(machine, rng, uptime_s)
     for array in machine.arrays:
@@ -78,22 +84,10 @@ def _wear(machine: Machine, rng: Random, uptime_s: float) -> None:
         machine.cpu.package_throttles[package] = events(rng, uptime_s / (6 * DAY_S))
 
 
-def _processes(machine: Machine) -> None:
-    daemons = [("systemd", "root"), ("kthreadd", "root"), ("rcu_sched", "root"), ("kworker/0:1H", "root"),
-               ("systemd-journal", "root"), ("sshd", "root"), ("dbus-daemon", "messagebus"), ("rsyslogd", "syslog"),
-               ("cron", "root"), ("rasdaemon", "root"), ("node_exporter", "nobody"), ("slurmd", "root")]  # fmt: skip
-    if machine.containers.docker_running:
-        daemons += [("dockerd", "root"), ("containerd", "root")]
-    if machine.driver:
-        daemons += [("nvidia-persiste", "nvidia-persistenced"), ("nv-hostengine", "root"), ("irq/207-nvidia", "root")]
-    if machine.fabric:
-        daemons.append(("nv-fabricmanage", "root"))
-    for index, (command, user) in enumerate(daemons):
-        pid = 1 if index == 0 else 2 if index == 1 else 300 + 173 * index
-        state = "Ss" if index == 0 else "I" if command.startswith(("kworker", "rcu")) else "S" if index < 5 else "Ssl"
-        machine.processes.append(
-            Process(pid=pid, ppid=0 if pid <= 2 else 1, state=state, started_s=2.0 + index, user=user, command=command)
-        )
+def _zombie(machine: Machine, rng: Random) -> Process:
+    """A child that somebody forgot: one or two are on many a host."""
+    started_s = machine.uptime_s * rng.random()
+    return Process(pid=machine.pid(), ppid=1338, state="Z", started_s=started_s, user="root", command="sh")
 
 
 def _bmc_events(machine: Machine, rng: Random) -> None:
@@ -103,6 +97,9 @@ def _bmc_events(machine: Machine, rng: Random) -> None:
         name = next(each.name for each in machine.sensors if each.reading == "Presence detected")
         machine.sel.append((installed + 900, f"Power Supply {name}", "Power Supply AC lost", "Asserted"))
         machine.sel.append((installed + 1_260, f"Power Supply {name}", "Power Supply AC lost", "Deasserted"))
+    if rng.random() < 0.03:
+        dimm = rng.choice(machine.dimms)  # replaced since; nobody cleared the log
+        machine.sel.append((installed + 30 * DAY_S, f"Memory {dimm.locator}", "Correctable ECC", "Asserted"))
     if rng.random() < 0.3:
         machine.sel.append(
             (installed + 40 * DAY_S, "Physical Security Intrusion", "General Chassis intrusion", "Asserted")

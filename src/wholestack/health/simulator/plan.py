@@ -14,10 +14,12 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 
 from wholestack.errors import InputError, RecordError
-from wholestack.health.simulator.faults.table import fault_named
-from wholestack.health.simulator.fleet import Fleet
+from wholestack.health.simulator.faults.fault import Fault
+from wholestack.health.simulator.faults.table import FAULTS, fault_named
+from wholestack.health.simulator.fleet import Fleet, in_turn
 from wholestack.health.simulator.truth import Truth
 from wholestack.record import Record, from_builtins
 
@@ -66,6 +68,35 @@ def _entry(raw: object, where: str) -> PlannedFault:
         raise InputError(str(error), remedy="keys are host, kind, at, part, severity") from error
     except InputError as error:
         raise InputError(f"{where}: {error.message}", remedy=error.remedy) from error
+
+
+def draw_plan(
+    fleet: Fleet,
+    *,
+    count: int,
+    hours: float,
+    seed: int,
+    faults: Sequence[Fault] = FAULTS,
+    severity: tuple[float, float] = (0.0, 1.0),
+) -> tuple[PlannedFault, ...]:
+    """Faults that come at random times, each on another healthy host, kinds of fault in turn.
+
+    Args:
+        fleet: The hosts, as they are now.
+        count: How many faults; fewer if there are not so many hosts that can have them.
+        hours: They come in the first so many hours.
+        seed: Same seed, same plan.
+        faults: Kinds to draw from.
+        severity: Range of severities.
+    """
+    rng = Random(f"{seed}/plan")
+    hosts = [machine for machine in fleet if not machine.broken]
+    rng.shuffle(hosts)
+    plan = [
+        PlannedFault(host=machine.name, kind=fault.name, at=rng.uniform(0, hours), severity=rng.uniform(*severity))
+        for machine, fault in in_turn(hosts[:count], faults, rng)
+    ]
+    return tuple(sorted(plan, key=lambda each: each.at))
 
 
 class Schedule:

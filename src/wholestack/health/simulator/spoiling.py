@@ -37,7 +37,9 @@ class Spoilt:
     seconds: float
 
 
-def spoil(effect: ToolEffect, body: bytes, *, exit_status: int | None, seconds: float, limit_s: float) -> Spoilt:
+def spoil(
+    effect: ToolEffect, body: bytes, *, exit_status: int | None, seconds: float, limit_s: float, max_bytes: int
+) -> Spoilt:
     """Apply an effect to an output.
 
     Args:
@@ -46,19 +48,29 @@ def spoil(effect: ToolEffect, body: bytes, *, exit_status: int | None, seconds: 
         exit_status: How it would end.
         seconds: How long it would take.
         limit_s: When it would be killed.
+        max_bytes: After how much of it nobody listens.
     """
-    if effect.kind in {"hung", "timed_out"}:
-        ending: Ending = "hung" if effect.kind == "hung" else "timed_out"
-        return Spoilt(body=b"", exit_status=None, ending=ending, seconds=limit_s)
-    if effect.kind == "truncated":
-        return Spoilt(body=body[: int(len(body) * effect.amount)], exit_status=exit_status, ending="ended",
-                      seconds=seconds)  # fmt: skip
-    if effect.kind == "crashed":
-        return Spoilt(body=body[: int(len(body) * effect.amount)], exit_status=139, ending="ended", seconds=seconds)
-    if effect.kind == "empty":
-        return Spoilt(body=b"", exit_status=0, ending="ended", seconds=seconds)
+    part = body[: int(len(body) * effect.amount)]
+    match effect.kind:
+        case "hung":
+            return Spoilt(body=b"", exit_status=None, ending="hung", seconds=limit_s)
+        case "timed_out":
+            return Spoilt(body=b"", exit_status=None, ending="timed_out", seconds=limit_s)
+        case "endless":
+            return Spoilt(body=_endless(body, max_bytes), exit_status=None, ending="timed_out", seconds=limit_s)
+        case "truncated":
+            return Spoilt(body=part, exit_status=exit_status, ending="ended", seconds=seconds)
+        case "crashed":
+            return Spoilt(body=part, exit_status=139, ending="ended", seconds=seconds)
+        case "empty":
+            return Spoilt(body=b"", exit_status=0, ending="ended", seconds=seconds)
     changed = _garble(body, effect.amount) if effect.kind == "garbled" else _translate(body)
     return Spoilt(body=changed, exit_status=exit_status, ending="ended", seconds=seconds)
+
+
+def _endless(body: bytes, max_bytes: int) -> bytes:
+    body = body or b"\n"
+    return (body * (max_bytes // len(body) + 1))[: max_bytes + 1].ljust(max_bytes + 1, b"\n")
 
 
 def _garble(body: bytes, amount: float) -> bytes:

@@ -88,8 +88,8 @@ def _counts(counter: str, low: float, high: float, *, hardware: bool = False) ->
 
 
 def _flapping(machine: Machine, draw: Draw) -> tuple[str, ...]:
-    """Down and up again a few times an hour."""
-    hca, per_hour = draw.one(machine.hcas), draw.between(5, 30)
+    """Down and up again every few minutes."""
+    hca, per_hour = draw.one(machine.hcas), draw.between(12, 40)
     nic = _netdev(machine, hca)
 
     def flap(host: Machine, count: int) -> None:
@@ -199,7 +199,7 @@ def _port_counts(counter: str, low: float, high: float) -> Callable[[Machine, Dr
 
 
 def _port_flaps(machine: Machine, draw: Draw) -> tuple[str, ...]:
-    nic, per_hour = draw.one(_ports(machine)), draw.between(6, 40)
+    nic, per_hour = draw.one(_ports(machine)), draw.between(18, 60)
 
     def flap(host: Machine, count: int) -> None:
         nic.carrier_changes += 2 * count

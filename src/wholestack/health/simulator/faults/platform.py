@@ -4,6 +4,8 @@ Formats: kernel documentation, admin-guide/ras (EDAC), ``mce`` lines of ``arch/x
 event names as ``ipmitool sel elist`` prints them.
 """
 
+import re
+
 from wholestack.health.simulator.faults.fault import HOUR_S, Draw, Fault, again, fault, repeat_line
 from wholestack.health.simulator.hardware import Dimm, Sensor
 from wholestack.health.simulator.machine import Machine
@@ -167,6 +169,12 @@ def _sensor(machine: Machine, start: str) -> Sensor:
     return next(each for each in machine.sensors if each.name.lower().startswith(start))
 
 
+def _sensor_names(sensor: Sensor) -> tuple[str, ...]:
+    """With and without the word that says what the sensor measures."""
+    short = re.sub(r" (Status|RPM|Tach)$", "", sensor.name)
+    return tuple(dict.fromkeys((sensor.name, short)))
+
+
 def _psu(machine: Machine, draw: Draw) -> tuple[str, ...]:
     supply = draw.one([each for each in machine.sensors if each.reading == "Presence detected"])
     event = draw.rng.choice(("Failure detected", "Power Supply AC lost"))
@@ -174,14 +182,14 @@ def _psu(machine: Machine, draw: Draw) -> tuple[str, ...]:
     if draw.severity > 0.4:
         supply.status = "cr"
     machine.sel.append((machine.now - draw.ago_s(), f"Power Supply {supply.name}", event, "Asserted"))
-    return (supply.name,)
+    return _sensor_names(supply)
 
 
 def _fan(machine: Machine, draw: Draw) -> tuple[str, ...]:
     fan = draw.one([each for each in machine.sensors if each.reading.endswith("RPM")])
     fan.reading, fan.status = f"{draw.whole(900, 0)} RPM", "cr"
     machine.sel.append((machine.now - draw.ago_s(), f"Fan {fan.name}", "Lower Critical going low", "Asserted"))
-    return (fan.name,)
+    return _sensor_names(fan)
 
 
 def _hot_inlet(machine: Machine, draw: Draw) -> tuple[str, ...]:

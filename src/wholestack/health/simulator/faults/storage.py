@@ -82,7 +82,7 @@ def _failed(drive: Drive, draw: Draw) -> None:
 
 
 def _crc(machine: Machine, draw: Draw) -> tuple[str, ...]:
-    drive, per_hour = draw.one(_drives(machine, "ATA")), draw.between(20, 900)
+    drive, per_hour = draw.one(_drives(machine, "ATA")), draw.between(60, 900)
 
     def add(host: Machine, count: int) -> None:
         drive.crc_errors += count

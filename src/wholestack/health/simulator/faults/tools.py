@@ -61,6 +61,8 @@ FAULTS: tuple[Fault, ...] = (
           "cluster team", "data centre", tool=True),
     fault("tool_df_hung", "tool", "df(1) on a dead mount; mej/nhc#134", _hang("df", "df_inodes"), "cluster team",
           tool=True),
+    fault("tool_streams_for_ever", "tool", "NVIDIA/gpu-monitoring-tools#46; a tool in its loop mode (nvidia-smi -l)",
+          _effect("endless", "nvidia_smi", "sensors", "docker"), "cluster team", applies=has_gpus, tool=True),
     fault("tool_truncated", "tool", "output cut short by a full pipe or a kill (nebius/soperator#1711)",
           _effect("truncated", "smart", "nvidia_smi", "docker"), "cluster team", applies=has_gpus, tool=True),
     fault("tool_garbled", "tool", "recorded gpu_burn output with control characters (microsoft/superbenchmark)",

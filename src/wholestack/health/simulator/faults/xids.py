@@ -1,8 +1,8 @@
 """Faults that the driver reports as an Xid.
 
-Texts: NVIDIA, "Xid Errors" (docs.nvidia.com/deploy/xid-errors) for meaning and remedy, and kernel lines quoted in
-public issues for the form. A GPU that breaks under a job takes the job with it: the other GPUs then log Xid 45, which
-is a consequence and no fault of theirs.
+Texts: NVIDIA, "Xid Errors" (docs.nvidia.com/deploy/xid-errors) for meaning and remedy; the format strings of the open
+kernel modules and kernel lines quoted in public issues for the form. A GPU that breaks under a job takes the job with
+it: the other GPUs then log Xid 45, which is a consequence and no fault of theirs.
 """
 
 from collections.abc import Callable
@@ -118,6 +118,8 @@ FAULTS: tuple[Fault, ...] = (
         "subpartition 0.",
         ("vendor", "cluster team"),
     ),
+    _xid(32, "Channel ID 00000010 intr 00040000", ("vendor", "cluster team", "job owner")),
+    _xid(61, "0ca6(3098) 00000000 00000000", ("vendor", "cluster team")),
     _xid(62, "2bbf(30f4) 00000000 00000000", ("vendor", "cluster team")),
     _xid(
         63,
@@ -128,7 +130,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     _xid(
         64,
-        "Row Remapper: Failed to mark row (0x0000000000f1b5c2) for remapping, the bank has no spare rows left.",
+        "Row Remapper Error: (0x00000002eebc4100) - All reserved rows for bank are remapped",
         ("vendor",),
         applies=_REMAPS,
         kills=False,
@@ -170,13 +172,26 @@ FAULTS: tuple[Fault, ...] = (
         ("vendor", "cluster team"),
         applies=_series(515),
     ),
-    _xid(140, "Unrecovered ECC Error", ("vendor", "cluster team"), applies=_architecture("Hopper", "Blackwell")),
+    _xid(
+        140,
+        "An uncorrectable ECC error detected (possible firmware handling failure) DRAM:2, LTC:0, MMU:0, PCIE:0",
+        ("vendor", "cluster team"),
+        applies=_architecture("Hopper", "Blackwell"),
+    ),
     _xid(
         143,
-        "GPU initialization failure: Falcon boot timeout",
+        "Error status 0x62 while polling for FSP boot complete, 0x0, 0x0, 0x0, 0x0, 0x0",
         ("vendor", "cluster team"),
         applies=_architecture("Hopper", "Blackwell"),
         with_pid=False,
+    ),
+    _xid(
+        144,
+        "SAW_MVB Fatal XC0 i0 Link {link:02d} (0x00000001 0x00000002 0x00000000 0x00000000 0x00000000 0x00000000)",
+        ("vendor",),
+        applies=_NVLINK5,
+        with_pid=False,
+        source=NVLINK5_LINES,
     ),
     _xid(
         145,
@@ -197,6 +212,23 @@ FAULTS: tuple[Fault, ...] = (
         source=NVLINK5_LINES,
     ),
     _xid(
+        147,
+        "TREX Fatal XC0 i0 Link {link:02d} (0x0000000e 0x00000001 0x00000000 0x00000000 0x00000000 0x00000000)",
+        ("vendor",),
+        applies=_NVLINK5,
+        with_pid=False,
+        source=NVLINK5_LINES,
+    ),
+    _xid(
+        148,
+        "NVLPW_CTRL/NVLPW Fatal XC0 i0 Link {link:02d} (0x0000000f 0x80000000 0x00000000 0x00000000 0x00000000 "
+        "0x00000000)",
+        ("vendor",),
+        applies=_NVLINK5,
+        with_pid=False,
+        source=NVLINK5_LINES,
+    ),
+    _xid(
         149,
         "NETIR_LINK_EVT Fatal XC0 i0 Link {link:02d} (0x004505c6 0x00000000 0x00000000 0x00000000 0x00000000 "
         "0x00000000)",
@@ -205,6 +237,14 @@ FAULTS: tuple[Fault, ...] = (
         with_pid=False,
         lines=2,
         source=f"{NVLINK5_LINES}; NVIDIA/open-gpu-kernel-modules#1150",
+    ),
+    _xid(
+        150,
+        "MSE_WATCHDOG Fatal XC0 i0 Link {link:02d} (0x00000000 0x00000000 0x00000000 0x00000000 0x00000000 0x00000000)",
+        ("vendor",),
+        applies=_NVLINK5,
+        with_pid=False,
+        source=NVLINK5_LINES,
     ),
 )
 

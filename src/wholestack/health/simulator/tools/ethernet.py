@@ -79,8 +79,8 @@ def _diagnostics(optic: Optic) -> list[tuple[str, str]]:
     for lane, power in enumerate(optic.rx_mw):
         rows.append((f"Rcvr signal avg optical power(Channel {lane + 1})", _power(power)))
     for lane, power in enumerate(optic.rx_mw):
-        rows.append((f"Laser rx power low alarm   (Channel {lane + 1})", "On" if power < 0.0912 else "Off"))
-        rows.append((f"Laser rx power low warning (Channel {lane + 1})", "On" if power < 0.2291 else "Off"))
+        rows.append((f"Laser rx power low alarm    (Channel {lane + 1})", "On" if power < 0.0912 else "Off"))
+        rows.append((f"Laser rx power low warning  (Channel {lane + 1})", "On" if power < 0.2291 else "Off"))
     hot = optic.temperature_c
     rows += [
         ("Module temperature high alarm", "On" if hot > 75 else "Off"),
@@ -96,4 +96,4 @@ def _diagnostics(optic: Optic) -> list[tuple[str, str]]:
 
 
 def _power(milliwatt: float) -> str:
-    return f"{milliwatt:.4f} mW / {10 * math.log10(milliwatt) if milliwatt > 0 else -40:.2f} dBm"
+    return f"{milliwatt:.4f} mW / {10 * math.log10(milliwatt) if milliwatt > 0 else -math.inf:.2f} dBm"

@@ -5,7 +5,7 @@ A device that no longer answers reads as all ones: ``lspci`` prints ``(rev ff)``
 at boot and stay.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from wholestack.health.simulator.machine import Machine
 from wholestack.health.simulator.tools.answer import Answer, grep
@@ -35,75 +35,79 @@ class Device:
 
 def devices(machine: Machine) -> list[Device]:
     """All devices that the kernel found, in the order of their addresses."""
-    found = [
-        *_gpus(machine),
-        *(
-            Device(
-                pci=switch.pci,
-                class_name="Bridge",
-                class_id=0x068000,
-                name="NVIDIA Corporation Device",
-                vendor_id=0x10DE,
-                device_id=switch.device_id,
-                revision=0xA1,
-                numa=0,
-                gen=2,
-                max_gen=2,
-                width=2,
-                max_width=2,
-                answers=switch.on_bus,
-            )
-            for switch in machine.nvswitches
-        ),
-        *_adapters(machine),
-        *(
-            Device(
-                pci=drive.pci,
-                class_name="Non-Volatile memory controller",
-                class_id=0x010802,
-                name=drive.chip,
-                vendor_id=drive.vendor_id,
-                device_id=drive.device_id,
-                revision=0,
-                numa=drive.numa,
-                gen=drive.pcie_gen,
-                max_gen=4,
-                width=drive.pcie_width,
-                max_width=4,
-            )
-            for drive in machine.drives
-            if drive.pci and drive.present
-        ),
-        Device(
-            pci="0000:03:00.0",
-            class_name="VGA compatible controller",
-            class_id=0x030000,
-            vendor_id=0x1A03,
-            name="ASPEED Technology, Inc. ASPEED Graphics Family",
-            device_id=0x2000,
-            revision=0x41,
-            numa=0,
-            gen=0,
-            max_gen=0,
-            width=0,
-            max_width=0,
-        ),
-        Device(
-            pci="0000:00:00.0",
-            class_name="Host bridge",
-            class_id=0x060000,
-            name="Host bridge",
-            vendor_id=0x8086,
-            device_id=0x09A2,
-            revision=4,
-            numa=0,
-            gen=0,
-            max_gen=0,
-            width=0,
-            max_width=0,
-        ),
-    ]
+    found = [*_board(), *_gpus(machine), *_switches(machine), *_adapters(machine), *_drives(machine)]
     return sorted(found, key=lambda device: device.pci)
+
+
+def _board() -> list[Device]:
+    """Two devices without a link of their own, as every board has them."""
+    graphics = Device(
+        pci="0000:03:00.0",
+        class_name="VGA compatible controller",
+        class_id=0x030000,
+        name="ASPEED Technology, Inc. ASPEED Graphics Family",
+        vendor_id=0x1A03,
+        device_id=0x2000,
+        revision=0x41,
+        numa=0,
+        gen=0,
+        max_gen=0,
+        width=0,
+        max_width=0,
+    )
+    bridge = replace(
+        graphics,
+        pci="0000:00:00.0",
+        class_name="Host bridge",
+        class_id=0x060000,
+        name="Intel Corporation Device",
+        vendor_id=0x8086,
+        device_id=0x09A2,
+        revision=4,
+    )
+    return [graphics, bridge]
+
+
+def _switches(machine: Machine) -> list[Device]:
+    return [
+        Device(
+            pci=switch.pci,
+            class_name="Bridge",
+            class_id=0x068000,
+            name="NVIDIA Corporation Device",
+            vendor_id=0x10DE,
+            device_id=switch.device_id,
+            revision=0xA1,
+            numa=0,
+            gen=2,
+            max_gen=2,
+            width=2,
+            max_width=2,
+            answers=switch.on_bus,
+        )
+        for switch in machine.nvswitches
+    ]
+
+
+def _drives(machine: Machine) -> list[Device]:
+    return [
+        Device(
+            pci=drive.pci,
+            class_name="Non-Volatile memory controller",
+            class_id=0x010802,
+            name=drive.chip,
+            vendor_id=drive.vendor_id,
+            device_id=drive.device_id,
+            revision=0,
+            numa=drive.numa,
+            gen=drive.pcie_gen,
+            max_gen=4,
+            width=drive.pcie_width,
+            max_width=4,
+        )
+        for drive in machine.drives
+        if drive.pci and drive.present
+    ]
 
 
 def _gpus(machine: Machine) -> list[Device]:

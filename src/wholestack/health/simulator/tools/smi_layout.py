@@ -2,11 +2,10 @@
 
 Sources: the DTDs ``nvsmi_device_v11`` to ``v13`` as seen in outputs of drivers 515, 535, 555, 575 and 580:
 
-* before 520 (v11): ``clocks_throttle_reasons``, ``power_readings``;
-* 520 to 559 (v12): ``clocks_event_reasons``, ``gpu_power_readings``; the SRAM errors are split by parity and SEC-DED
-  from 550 on, for products since Ampere;
-* 560 to 579 (v12): ``gpu_recovery_action``, average and instant power, temperatures as distance to the limit,
-  counters of the throttle reasons, "Requested functionality has been deprecated";
+* before 520: DTD v11; before 530: ``clocks_throttle_reasons`` and ``power_readings``;
+* 530 to 559 (v12): ``clocks_event_reasons``, ``gpu_power_readings``; from 550 on SRAM errors are split by parity and
+  SEC-DED for products since Ampere, and temperatures are given as the distance to the limit where the product does;
+* 560 to 579 (v12): ``gpu_recovery_action``, average and instant power, "Requested functionality has been deprecated";
 * from 580 (v13): the same with the channel and TPC repair flags.
 """
 
@@ -28,7 +27,6 @@ class Layout:
     recovery: bool
     repairs: bool
     tlimit: bool
-    gsp: bool
 
 
 def layout_of(driver: str) -> Layout:
@@ -42,5 +40,4 @@ def layout_of(driver: str) -> Layout:
         recovery=series >= 560,
         repairs=series >= 580,
         tlimit=series >= 550,
-        gsp=series >= 470,
     )

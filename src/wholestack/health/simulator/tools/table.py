@@ -38,10 +38,10 @@ class Tool:
 
 TOOLS: tuple[Tool, ...] = (
     Tool(name="container_gpu", words=("docker run", "nvidia-smi"), answer=services.container_gpu),
-    Tool(name="nvidia_smi", words=("nvidia-smi", "-q", "-x"), answer=smi_query.query),
-    Tool(name="nvlink_status", words=("nvidia-smi nvlink", "-s"), answer=nvlink.status, still=True),
-    Tool(name="nvlink_errors", words=("nvidia-smi nvlink", "-e"), answer=nvlink.errors),
-    Tool(name="nvidia_list", words=("nvidia-smi", "-L"), answer=nvlink.listing, still=True),
+    Tool(name="nvidia_smi", words=("nvidia-smi -q -x",), answer=smi_query.query),
+    Tool(name="nvlink_status", words=("nvidia-smi nvlink -s",), answer=nvlink.status, still=True),
+    Tool(name="nvlink_errors", words=("nvidia-smi nvlink -e",), answer=nvlink.errors),
+    Tool(name="nvidia_list", words=("nvidia-smi -L",), answer=nvlink.listing, still=True),
     Tool(name="moment", words=("/proc/sys/kernel/random/boot_id",), answer=system.moment),
     Tool(name="kernel_log", words=("dmesg",), answer=system.kernel_log),
     Tool(name="pci", words=("lspci",), answer=pci.listing, still=True),
