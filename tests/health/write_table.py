@@ -8,8 +8,8 @@ from wholestack.health.describing import describe_check
 PAGE = Path(__file__).parents[2] / "docs" / "health-checks.md"
 INTRODUCTION = """# Health checks
 
-Written from the catalogue by `python -m tests.health.write_table`; a test compares. `wholestack health checks --json` has
-the commands as well, `wholestack health explain NAME` the causes, limits and remedies of one check.
+Written from the catalogue by `python -m tests.health.write_table`; a test compares. `wholestack health checks --json`
+has the commands as well, `wholestack health explain NAME` the causes, limits and remedies of one check.
 
 Severity is the worst that a check can say by itself. **root**: a command of it needs root; without it the verdict is
 `unknown: needs root`. **saved**: it only judges saved outputs (`wholestack health judge`), a sweep does not put it.
