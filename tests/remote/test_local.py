@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import shutil
+import subprocess
 
 import pytest
 
@@ -82,7 +84,7 @@ def test_after_cancelling_nothing_is_left(mark):
     ],
 )
 def test_a_shell_that_is_none_is_told(shell, trouble, says):
-    reply = run([Command(name="a", shell="echo a")], deadline_s=1.5, shell=shell)
+    reply = run([Command(name="a", shell="echo a")], deadline_s=1.5 if trouble == "timed_out" else 60.0, shell=shell)
     assert reply.trouble == trouble
     assert says in reply.detail
     assert reply.outputs["a"].ending == "not_run"
@@ -94,8 +96,42 @@ def test_noise_of_a_profile_does_not_matter():
     assert (reply.trouble, reply.outputs["a"].stdout) == (None, b"a\n")
 
 
-def test_a_full_or_read_only_disk_does_not_matter(tmp_path):
-    """Nothing is written: the limit on files is zero bytes."""
+@pytest.mark.root
+def test_another_user_than_root_starts_nothing_that_needs_root_and_leaves_nothing(mark):
+    shell = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-s")
+    if os.getuid() != 0 or shutil.which(shell[0]) is None:
+        pytest.skip("needs root and setpriv to become somebody else")
+    commands = [
+        Command(name="rooted", shell="echo ran", needs_root=True),
+        Command(name="who", shell="id -u"),
+        Command(name="daemon", shell=f"export {mark}; {ESCAPES} echo up"),
+        Command(name="stuck", shell=f"export {mark}; trap '' TERM; while :; do sleep 1000; done", limit_s=0.3),
+    ]
+    outputs = run(commands, shell=shell).outputs
+    assert (outputs["rooted"].ending, outputs["who"].stdout) == ("needs_root", b"65534\n")
+    assert outputs["stuck"].ending == "timed_out"
+    assert left_of(mark) == []
+
+
+READ_ONLY = "for at in /tmp /var/tmp /dev/shm /run; do mount -t tmpfs -o ro none $at || exit; done; exec sh -s"
+
+
+@pytest.mark.root
+def test_no_room_anywhere_does_not_matter():
+    shell = ("unshare", "--mount", "sh", "-c", READ_ONLY)
+    tried = subprocess.run([*shell[:-1], READ_ONLY.replace("exec sh -s", ":")], capture_output=True, check=False)
+    if tried.returncode:
+        pytest.skip("this machine lets nobody mount a tmpfs")
+    commands = [
+        Command(name="a", shell="head -c 100000 /dev/zero"),
+        Command(name="tmp", shell="touch /tmp/x /dev/shm/x"),
+    ]
+    outputs = run(commands, shell=shell).outputs
+    assert len(outputs["a"].stdout) == 100_000
+    assert b"Read-only" in outputs["tmp"].stderr
+
+
+def test_a_limit_of_no_bytes_on_files_does_not_matter():
     shell = ("sh", "-c", "ulimit -f 0; exec sh -s")
     reply = run([Command(name="a", shell="head -c 100000 /dev/zero")], shell=shell)
     assert len(reply.outputs["a"].stdout) == 100_000

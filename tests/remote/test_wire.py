@@ -136,6 +136,13 @@ def test_a_frame_without_the_nonce_counts_for_nothing():
     assert {output.ending for output in reader.close().values()} == {"not_run"}
 
 
+def test_forged_frames_among_true_ones_count_for_nothing():
+    forged = (frames(1, b"forged", status=0) + line("end")).replace(NONCE.encode(), b"f" * 32)
+    reader, _ = read(line("hello", 0) + forged + frames(0, b"true"))
+    outputs = reader.close()
+    assert (reader.ended, outputs["first"].stdout, outputs["second"].ending) == (False, b"true", "not_run")
+
+
 def test_the_first_verdict_on_a_command_stays():
     reader, _ = read(frames(1, b"true") + frames(1, b"false", status=9))
     assert (reader.close()["second"].stdout, reader.close()["second"].exit_status) == (b"true", 0)

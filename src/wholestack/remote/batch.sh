@@ -29,7 +29,8 @@ halt() { # end a background shell of ours at once; a TERM that comes before its 
 hexadecimal() { od -An -v -tx1 | tr -d ' \n' | fold -w 3000; }
 
 keep() { # kind, index, bytes: pass on the first bytes of standard input; let 64 MiB more go by, then close
-  text=$({ head -c "$3" && head -c 67108864 >/dev/null; } | $encode)
+  # `read` is asked first whether there is more, since it starts no process.
+  text=$({ head -c "$3" && read -r more && head -c 67108864 >/dev/null; } | $encode)
   length=${#text}
   {
     [ "$length" -gt 0 ] || [ "$1" = "$e" ] || printf '\n%s %s %s 0  .\n' "$nonce" "$1" "$2"
@@ -49,7 +50,7 @@ strike() { # signal: to all of the command's session; without setsid to all that
   if [ -z "$detach" ]; then
     sweep "$1" "$token.$index."
   elif ! kill -s "$1" -- "-$pid"; then
-    [ "$by" != sudo ] || sudo -n kill -s "$1" -- "-$pid"
+    [ "$by" != sudo ] || [ "$needs" != 1 ] || sudo -n kill -s "$1" -- "-$pid"
   fi
 }
 
@@ -102,7 +103,7 @@ run() { # index: run it; standard output and error are the command's
   clock=$!
   attend
   now
-  [ "$ending" != ended ] || strike KILL
+  [ "$ending" = hung ] || strike KILL # what the command left in its session
   halt "$clock"
   over "$1" "$status" "$ending" "$((t - began))"
   [ "$ending" != hung ] || sweep KILL "$token-$1-"

@@ -9,6 +9,8 @@ What many hosts share is done once: key and known-hosts files are read once, a j
 
 import asyncio
 import copy
+import math
+import os
 import random
 import secrets
 import socket
@@ -113,14 +115,14 @@ class SshRemote:
         nonce = secrets.token_hex(16)
         reader = FrameReader(commands, nonce)
         text = script(commands, sudo=self._sudo, nonce=nonce)
-        failure, late = None, False
+        failure, late, start = None, False, time.monotonic()
         try:
-            async with asyncio.timeout(left_s):
-                connection = await self._connect(host)
-                try:
+            connection = await self._connect(host, left_s=left_s)
+            try:
+                async with asyncio.timeout(left_s - (time.monotonic() - start)):
                     await _converse(connection, reader, text)
-                finally:
-                    await _end(connection)
+            finally:
+                await _end(connection)
         except _LoginError as error:
             failure = error.failure
         except TimeoutError:
@@ -133,28 +135,30 @@ class SshRemote:
         detail = f"{failure.detail}; {reply.detail}" if reader.began else failure.detail
         return replace(reply, trouble=failure.trouble, detail=detail)
 
-    async def _connect(self, host: Host, *, spare: str | None = None) -> asyncssh.SSHClientConnection:
-        """Log in, if need be with a spare private key.
+    async def _connect(self, host: Host, *, left_s: float, spare: str | None = None) -> asyncssh.SSHClientConnection:
+        """Log in within the time left, if need be with a spare private key.
 
         Raises:
             _LoginError: it failed, and why.
         """
+        start = time.monotonic()
         where, trust = self._files.settings(host, spare=spare)
         client = _Client(trust)
         options = dict(where.options)
         if where.jump:
-            options["tunnel"] = await self._jump(where.jump, host.identity)
+            options["tunnel"] = await self._jump(where.jump, host.identity, left_s=left_s)
+        limit_s = min(self._connect_timeout_s, left_s - (time.monotonic() - start))
         try:
-            async with asyncio.timeout(self._connect_timeout_s):
+            async with asyncio.timeout(limit_s):
                 return await asyncssh.connect(client_factory=lambda: client, **options)
         except TimeoutError:
-            raise _LoginError(_slow(self._connect_timeout_s, reached=client.reached)) from None
+            raise _LoginError(_slow(limit_s, reached=client.reached)) from None
         except asyncssh.HostKeyNotVerifiable as error:
             raise _LoginError(_Failure("host_key", client.says or _printable(str(error)))) from error
         except (OSError, ValueError, asyncssh.Error) as error:
             raise _LoginError(_explain(error, host, reached=client.reached)) from error
 
-    async def _jump(self, jump: str, spare: str | None) -> asyncssh.SSHClientConnection:
+    async def _jump(self, jump: str, spare: str | None, *, left_s: float) -> asyncssh.SSHClientConnection:
         """The one connection to a jump host, opened by the first host that goes through it.
 
         The key named for the host is tried there too, behind those that are usual for the jump host.
@@ -162,13 +166,18 @@ class SshRemote:
         task = self._jumps.get((jump, spare))
         if task is None or (task.done() and not _is_open(task)):
             task = self._jumps[jump, spare] = asyncio.create_task(self._open_jump(jump, spare))
-        # Shielded: the host that opened it may be cancelled while others wait for it.
-        return await asyncio.shield(task)
+        try:
+            async with asyncio.timeout(left_s):
+                # Shielded: the host that opened it may be cancelled while others wait for it.
+                return await asyncio.shield(task)
+        except TimeoutError:
+            raise _LoginError(_Failure("timed_out", f"jump host {jump}: no login within {left_s:.1f} s")) from None
 
     async def _open_jump(self, jump: str, spare: str | None) -> asyncssh.SSHClientConnection:
         before, _, last = jump.rpartition(",")
         try:
-            return await self._connect(replace(parse_host(last), jump=before or None), spare=spare)
+            host = replace(parse_host(last), jump=before or None)
+            return await self._connect(host, left_s=math.inf, spare=spare)
         except _LoginError as error:
             failure = error.failure
             raise _LoginError(_Failure(failure.trouble, f"jump host {last}: {failure.detail}")) from error
@@ -235,8 +244,9 @@ class _Trust:
         line = f"{_as_known(name, port)} {key.export_public_key('openssh').decode().strip()}\n"
         path = Path(self._files[0]).expanduser()
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with path.open("a", encoding="utf-8") as file:
-            file.write(line)
+        with path.open("a+b") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - 1))
+            file.write(b"\n" * (file.read(1) not in (b"", b"\n")) + line.encode())
         self.keys.load(line)
         return ""
 
@@ -409,10 +419,8 @@ def _better(one: Output, other: Output) -> Output:
 
 def _slow(limit_s: float, *, reached: bool) -> _Failure:
     if reached:
-        return _Failure("timed_out", f"it answers, but the login took more than {limit_s:g} s: is it overloaded?")
-    return _Failure(
-        "unreachable", f"no answer within {limit_s:g} s: is it up, and does a firewall let port 22 through?"
-    )
+        return _Failure("timed_out", f"it answers, but the login took more than {limit_s:.1f} s: is it overloaded?")
+    return _Failure("unreachable", f"no answer within {limit_s:.1f} s: is it up, and does a firewall let SSH through?")
 
 
 def _printable(text: str) -> str:
