@@ -167,7 +167,7 @@ def test_ready_settle_and_why_read_a_sweep(two, capsys):
 
 def test_simulate_counts_what_is_found(call, tmp_path):
     faults = tmp_path / "faults.toml"
-    faults.write_text('[[fault]]\nhost = "node0001"\nkind = "filesystem_full"\n')
+    faults.write_text('[[fault]]\nhost = "node0001"\nkind = "file_system_full"\n')
     code, out, _ = call("simulate", "--hosts", 3, "--seed", 1, "--json", "--faults", faults)
     document = json.loads(out)
     assert set(document) == {
@@ -212,7 +212,7 @@ def test_a_sweep_over_real_ssh_from_a_served_fleet_to_a_verdict(tmp_path):
     served = tmp_path / "served"
     command = [sys.executable, "-m", "wholestack", "health"]
     faults = tmp_path / "faults.toml"
-    faults.write_text('[[fault]]\nhost = "node0001"\nkind = "filesystem_full"\n')
+    faults.write_text('[[fault]]\nhost = "node0001"\nkind = "file_system_full"\n')
     server = subprocess.Popen(
         [*command, "simulate", "--serve", "--hosts", "3", "--port", "0", "--out", served, "--faults", faults],
         stderr=subprocess.PIPE, text=True,

@@ -1,6 +1,6 @@
 """What a Finding, a cause or a check means, in prose, for somebody who was just woken up."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from wholestack.errors import InputError
@@ -107,9 +107,16 @@ def _about_cause(cause: Cause, *, brief: bool) -> list[str]:
         lines.append(bullet("means", "neither healthy nor broken: the host did not let us look; it may not be trusted"))
     if cause.explains:
         known = catalog.causes()
-        says = [known[code][0].says if code in known else code for code in cause.explains]
+        says = [_said(each, known) for each in cause.explains]
         lines.append(bullet("explains", f"{', '.join(dict.fromkeys(says))}: seen with it, they are the same fault"))
     return lines
+
+
+def _said(explained: str, known: Mapping[str, tuple[Cause, Check | None]]) -> str:
+    """What ``code``, or ``code key-of-the-part``, says."""
+    code, _, key = explained.partition(" ")
+    says = known[code][0].says if code in known else code
+    return f"{says} ({key})" if key else says
 
 
 def _cause_of(found: Finding, known: Iterable[tuple[Cause, Check | None]]) -> Cause | None:

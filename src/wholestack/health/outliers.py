@@ -34,15 +34,16 @@ FEWEST = 16
 """Values without which nothing stands out."""
 MOST_SHARE = 0.02
 """Of the values that can stand out on one side; at least one always can."""
-SHAPES = np.linspace(-0.3, 0.4, 36) + 1e-9
-"""From tails that end to a Student t with 2.5 degrees of freedom; never exactly 0, where the formulas divide by it."""
+SHAPES = np.linspace(-0.15, 0.4, 34) + 1e-9
+"""From tails that end to a Student t with 2.5 degrees of freedom; never exactly 0, by which the formulas divide."""
 LOG_PRIOR = -0.5 * ((SHAPES - 0.1) / 0.15) ** 2
-WIDE, NARROW = 4, 16
-"""Windows of a quarter and a sixteenth of the values."""
+MOST_WIDE, MOST_NARROW = 192, 64
+"""Windows are a quarter and a sixteenth of the values, at most so many: of thousands, a quarter is no tail any more."""
 WINDOW_LEAST = 30
-CAUTION = 10.0
-"""The bound is divided by this: measured, Student t tails with 3 and 4 degrees of freedom pass a bound up to so many
-times too often, since their windows are not yet Pareto (docs/benchmarks/fleet.md). It costs light tails little."""
+CAUTION = 20.0
+"""The bound is divided by this: Student t tails with 3 and 4 degrees of freedom pass a bound more often than it says,
+since their windows are not yet Pareto. It is set by measurement (docs/benchmarks/fleet.md) and costs light tails little.
+"""
 LEAST_GAP = 3.0
 """In local scales: a smaller gap is never looked at."""
 NODES = 81
@@ -105,7 +106,8 @@ def _chance(x: FloatArray, outside: int, resolution: float) -> float:
     where the outermost spacings are wider than it predicts, a narrow window is asked too, and the higher chance counts.
     """
     gap = float(x[outside - 1] - x[outside])
-    wide, narrow = (_window(len(x) // share, len(x), outside) for share in (WIDE, NARROW))
+    wide = _window(min(len(x) // 4, MOST_WIDE), len(x), outside)
+    narrow = _window(min(len(x) // 16, MOST_NARROW), len(x), outside)
     ranks = np.arange(outside + 1, outside + wide + 1, dtype=float)
     spacings = ranks * (x[outside : outside + wide] - x[outside + 1 : outside + wide + 1])
     total = max(float(spacings.sum()), wide * resolution / 2)

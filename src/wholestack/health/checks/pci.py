@@ -93,7 +93,7 @@ FEWER_DRIVES = Cause(
     says="number of NVMe drives on the PCI bus is not as expected",
     owner="vendor",
     remedy="reseat the drive; see whether it or its slot is dead by swapping with a neighbour",
-    explains=("drive.count",),
+    explains=("drive.missing",),
 )
 FEWER_NICS = Cause(
     code="pci.network_adapters",

@@ -1,0 +1,34 @@
+"""Write docs/health-checks.md from the catalogue: ``python -m tests.health.write_table``."""
+
+from pathlib import Path
+
+from wholestack.health import catalog
+from wholestack.health.describing import describe_check
+
+PAGE = Path(__file__).parents[2] / "docs" / "health-checks.md"
+INTRODUCTION = """# Health checks
+
+Written from the catalogue by `python -m tests.health.write_table`; a test compares. `wholestack health checks --json`
+has the commands as well, `wholestack health explain NAME` the causes, limits and remedies of one check.
+
+Severity is the worst that a check can say by itself. **root**: a command of it needs root; without it the verdict is
+`unknown: needs root`. **saved**: it only judges saved outputs (`wholestack health judge`), a sweep does not put it.
+
+"""
+
+
+def table() -> str:
+    """The page."""
+    rows = [describe_check(check) for check in catalog.CHECKS]
+    passive = sum(row.passive for row in rows)
+    lines = [f"{len(rows)} checks, {passive} of them put by a sweep.\n", "| check | about | parts | severity | reads |"]
+    lines.append("|---|---|---|---|---|")
+    for row in rows:
+        marks = "".join([" **root**" if row.needs_root else "", "" if row.passive else " **saved**"])
+        cells = (f"`{row.name}`", row.about + marks, ", ".join(row.parts), row.severity, ", ".join(row.formats))
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return INTRODUCTION + "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(table(), encoding="utf-8")
