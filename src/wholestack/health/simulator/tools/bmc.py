@@ -1,4 +1,4 @@
-"""``ipmitool sel elist`` and ``ipmitool sdr elist`` (``ipmitool(1)``; sensor and event names as in the IPMI 2.0
+"""``ipmitool sel elist``, ``sel time get`` and ``sdr elist`` (``ipmitool(1)``; sensor and event names as in the IPMI 2.0
 specification, tables 42-2 and 42-3)."""
 
 import time
@@ -21,6 +21,15 @@ def event_log(machine: Machine) -> Answer:
         for number, (at_s, sensor, event, direction) in enumerate(sorted(machine.sel), start=1)
     ]
     return Answer(stdout="".join(lines), seconds=0.9)
+
+
+def clock(machine: Machine) -> Answer:
+    """The time of the event log, by the clock of the BMC."""
+    if not machine.bmc:
+        return Answer(stderr=_NO_DEVICE, exit_status=1)
+    return Answer(
+        stdout=time.strftime("%m/%d/%Y %H:%M:%S\n", time.gmtime(machine.clock + machine.bmc_offset_s)), seconds=0.1
+    )
 
 
 def sensors(machine: Machine) -> Answer:

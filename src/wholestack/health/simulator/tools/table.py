@@ -83,6 +83,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool(name="os_release", words=("/etc/os-release",), answer=system.os_release, still=True),
     Tool(name="swap", words=("/proc/swaps",), answer=system.swap, still=True),
     Tool(name="processes", words=("ps -eo",), answer=system.processes),
+    Tool(name="sel_time", words=("ipmitool sel time get",), answer=bmc.clock),
     Tool(name="sel", words=("ipmitool", "sel"), answer=bmc.event_log),
     Tool(name="sensors", words=("ipmitool", "sdr"), answer=bmc.sensors, still=True),
 )
