@@ -12,7 +12,16 @@ import pytest
 
 from tests.experiments.tiny import tiny_recipe
 from wholestack.experiments import rehearsal
-from wholestack.experiments.records import OUTCOME, PHASES, SUGGESTIONS, TRIALS, Outcome, SuggestionRecord, TrialRecord
+from wholestack.experiments.records import (
+    OUTCOME,
+    PHASE_ORDER,
+    PHASES,
+    SUGGESTIONS,
+    TRIALS,
+    Outcome,
+    SuggestionRecord,
+    TrialRecord,
+)
 from wholestack.launch.processes import marked_processes
 from wholestack.runs import CLAIMS, RunReader
 
@@ -31,7 +40,7 @@ def cut_after(folder: Path, phase: str) -> None:
     (folder / PHASES).write_bytes(b"".join(kept))
 
 
-@pytest.mark.parametrize("phase", ["preflight", "data", "evaluation", "search", "scaling", "rung", "large", "landing"])
+@pytest.mark.parametrize("phase", PHASE_ORDER)
 def test_a_phase_cut_off_at_its_very_end_is_done_again_and_doubles_nothing(
     finished: Path, tmp_path: Path, phase: str
 ) -> None:

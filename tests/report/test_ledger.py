@@ -7,8 +7,9 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholestack.experiments.records import PhaseRecord
+from wholestack.experiments.records import PHASE_ORDER, PhaseRecord
 from wholestack.report.ledger import everything, failures_and_findings, time_by_phase
+from wholestack.report.style import COLOURS
 
 from .reading import read
 
@@ -64,6 +65,15 @@ def test_phases_show_what_was_planned_and_used_and_which_were_not_reached(drawn)
     words = read(everything(drawn("interrupted").evidence)).words()
     assert "search began, did not end 230.0 s 88.0 s" in words
     assert "large not reached 150.0 s –" in words
+
+
+def test_the_phases_stand_in_order_and_each_has_a_colour_of_its_own(drawn):
+    page = read(everything(drawn("preflight").evidence))
+    table = next(each for each in page.all("table") if each.words().startswith("Phases"))
+    assert tuple(row.all("td")[0].words() for row in table.all("tr")[1:]) == PHASE_ORDER
+    assert [name for name in COLOURS if name.startswith("phase-")] == [
+        f"phase-{place}" for place in range(1, len(PHASE_ORDER) + 1)
+    ]
 
 
 def test_findings_stand_worst_first_and_skipped_checks_are_no_verdicts(drawn):

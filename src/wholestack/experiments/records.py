@@ -24,7 +24,7 @@ Costs are training FLOPs, times wall seconds since the epoch, losses bits per by
 """
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 from wholestack.claim import ClaimStatus
 from wholestack.record import Record
@@ -35,6 +35,8 @@ SMALL_ROLES: tuple[Role, ...] = ("random", "search", "ladder")
 """Trials: what is small beside rung and large run."""
 TrialOutcome = Literal["ok", "diverged", "out_of_memory", "timeout", "failed", "abandoned"]
 PhaseName = Literal["preflight", "data", "evaluation", "search", "scaling", "rung", "large", "landing"]
+PHASE_ORDER: tuple[PhaseName, ...] = get_args(PhaseName)
+"""The phases as they follow each other; every list of phases elsewhere is this one."""
 
 PHASES = "phases.jsonl"
 PLAN = "plan.json"

@@ -7,7 +7,7 @@ moment loses nothing acknowledged and doubles nothing.
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from wholestack.experiments.planning import check_budget
 from wholestack.experiments.preflight import versions
 from wholestack.experiments.progress import Watcher, nobody
 from wholestack.experiments.recipe import Recipe
-from wholestack.experiments.records import OUTCOME, Outcome, PhaseName
+from wholestack.experiments.records import OUTCOME, PHASE_ORDER, Outcome, PhaseName
 from wholestack.experiments.scheduling import search_space
 from wholestack.experiments.settings import training_plan
 from wholestack.experiments.settlement import recipe_of
@@ -87,12 +87,13 @@ def rehearse(
         WholestackError: it could not be carried on; the run directory can be resumed.
     """
     with opened(run, watch=watch, budget_s=budget_s, clock=clock) as stage:
-        for phase, work in _phases(stage):
+        works = _works(stage)
+        for phase in PHASE_ORDER:
             if stage.clock.has_ended(phase):
                 continue
             stage.clock.began(phase)
             forbidden = unfit(run) if phase != "landing" else []
-            stage.clock.ended(phase, f"not run: {forbidden[0].check} failed" if forbidden else work())
+            stage.clock.ended(phase, f"not run: {forbidden[0].check} failed" if forbidden else works[phase]())
     return run.read(OUTCOME, Outcome)
 
 
@@ -134,17 +135,18 @@ def token_of(run: RunReader) -> str:
     return "rehearsal-" + digest(os.fspath(run.path.resolve()), run.manifest.created_at)
 
 
-def _phases(stage: Stage) -> Sequence[tuple[PhaseName, Callable[[], str]]]:
-    return (
-        ("preflight", lambda: preflight.run(stage)),
-        ("data", lambda: data.run_data(stage)),
-        ("evaluation", lambda: data.run_evaluation(stage)),
-        ("search", lambda: search.run(stage, training_runs(stage))),
-        ("scaling", lambda: scaling.run(stage, training_runs(stage))),
-        ("rung", lambda: long_runs.run_rung(stage, training_runs(stage))),
-        ("large", lambda: long_runs.run_large(stage, training_runs(stage))),
-        ("landing", lambda: landing.run(stage)),
-    )
+def _works(stage: Stage) -> Mapping[PhaseName, Callable[[], str]]:
+    """What each phase does; it hands back one line on what came out."""
+    return {
+        "preflight": lambda: preflight.run(stage),
+        "data": lambda: data.run_data(stage),
+        "evaluation": lambda: data.run_evaluation(stage),
+        "search": lambda: search.run(stage, training_runs(stage)),
+        "scaling": lambda: scaling.run(stage, training_runs(stage)),
+        "rung": lambda: long_runs.run_rung(stage, training_runs(stage)),
+        "large": lambda: long_runs.run_large(stage, training_runs(stage)),
+        "landing": lambda: landing.run(stage),
+    }
 
 
 def bytes_per_token(corpus: Corpus) -> dict[str, float]:
