@@ -4,6 +4,7 @@ import shlex
 from dataclasses import replace
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,6 +48,14 @@ def test_the_command_to_do_it_again_has_recipe_seed_budget_and_workers(drawn):
     assert _commands(drawn("inside").evidence)[0] == (
         "wholestack rehearse laptop --out again --seed 7 --budget 8m --workers 2"
     )
+
+
+@pytest.mark.parametrize("given", ["recipes/mine.py", "my recipes/mine.py", "/" + "deep/" * 300 + "mine.py"])
+def test_a_recipe_that_came_from_a_file_is_named_by_the_path_that_was_given(drawn, given):
+    evidence = drawn("inside").evidence
+    manifest = replace(evidence.manifest, config={**evidence.manifest.config, "recipe_given": given})
+    command = _commands(replace(evidence, manifest=manifest))[0]
+    assert shlex.split(command)[:4] == ["wholestack", "rehearse", given, "--out"]
 
 
 def test_only_an_unfinished_run_is_told_how_to_go_on(drawn):

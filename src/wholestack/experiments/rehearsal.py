@@ -35,9 +35,26 @@ PRELOAD = ("wholestack.experiments.worker",)
 
 
 def create(
-    path: Path, recipe: Recipe, *, budget_s: float, seed: int, stop_if_off: bool = False, at: float
+    path: Path,
+    recipe: Recipe,
+    *,
+    budget_s: float,
+    seed: int,
+    stop_if_off: bool = False,
+    recipe_given: str = "",
+    at: float,
 ) -> RunDirectory:
     """Make the run directory of a new rehearsal.
+
+    Args:
+        path: Made if it is missing.
+        recipe: What to rehearse.
+        budget_s: Wall time of the whole rehearsal.
+        seed: Everything random derives from it.
+        stop_if_off: Do not train the large run when the rung lands outside its interval.
+        recipe_given: What the user named to get this recipe, a built-in name or a file; empty if it came as a value.
+            The report says with it how to do it again.
+        at: Seconds since the epoch.
 
     Raises:
         InputError: the space has a wrong bound, its centre makes no model, a source or item set is not there, or the
@@ -49,7 +66,12 @@ def create(
     sources_of(recipe)
     if recipe.items:
         data.given_items(Path(recipe.items))
-    config = {"recipe": to_builtins(recipe), "budget_s": budget_s, "stop_if_off": stop_if_off}
+    config: dict[str, object] = {
+        "recipe": to_builtins(recipe),
+        "recipe_given": recipe_given,
+        "budget_s": budget_s,
+        "stop_if_off": stop_if_off,
+    }
     return RunDirectory.create(
         path, RunManifest(kind=KIND, created_at=at, seed=seed, config=config, versions=versions())
     )

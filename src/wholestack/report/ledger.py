@@ -15,6 +15,7 @@ from wholestack.report.tables import Table, draw, folded
 from wholestack.report.verdict import metric_label
 
 _BETWEEN = "between"
+_LONGEST_PATH = 4096
 
 
 def failures_and_findings(evidence: Evidence) -> Markup:
@@ -240,10 +241,11 @@ def _commands(evidence: Evidence) -> list[Markup]:
 
 def _again(evidence: Evidence) -> str:
     manifest, plan = evidence.manifest, evidence.plan
-    recipe = evidence.recipe.get("name")
+    # Older runs, and recipes that came as a value, have a name alone.
+    recipe = manifest.config.get("recipe_given") or evidence.recipe.get("name")
     words = ["wholestack", "rehearse"]
     if isinstance(recipe, str):
-        words.append(shlex.quote(printable(recipe)))
+        words.append(shlex.quote(printable(recipe, limit=_LONGEST_PATH)))
     words += ["--out", "again", "--seed", str(manifest.seed)]
     if plan is not None:
         words += ["--budget", _budget(plan.budget_s), "--workers", str(plan.workers)]
