@@ -26,7 +26,7 @@ from wholestack.experiments.records import (
     SuggestionRecord,
     TrialRecord,
 )
-from wholestack.finding import finding
+from wholestack.finding import Skipped, finding
 from wholestack.record import to_json
 from wholestack.runs import RunDirectory, RunManifest
 
@@ -148,8 +148,8 @@ def _settle(run: RunDirectory, claim: Claim, check: str, status: str, at: float,
 
 
 def _skip(run: RunDirectory) -> None:
-    line = json.dumps({"check": "preflight.gpu", "reason": "not_expected", "detail": "no CUDA device is asked for"})
-    (run.path / "skipped.jsonl").write_text(line + "\n")
+    detail = "the recipe trains on the CPU: no CUDA device is asked for"
+    run.append(records.SKIPPED, Skipped(check="machine.device", reason="not_expected", detail=detail))
 
 
 def _plan_and_files(run: RunDirectory, hostile: str) -> None:

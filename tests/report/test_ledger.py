@@ -91,4 +91,4 @@ def test_findings_stand_worst_first_and_skipped_checks_are_no_verdicts(drawn):
     statuses = [row.all("td")[0].words().split()[1] for row in table.all("tr")[1:]]
     assert statuses == sorted(statuses, key=["fail", "unknown", "warn", "ok"].index)
     assert set(statuses) == {"fail", "unknown", "warn", "ok"}
-    assert "preflight.gpu not expected no CUDA device is asked for" in page.words()
+    assert "machine.device not expected the recipe trains on the CPU" in page.words()

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from wholestack.finding import Finding, Status, finding
+from wholestack.experiments.recipe import Device
+from wholestack.finding import Finding, Skipped, Status, finding
 from wholestack.record import Record
 
 EXACT_SIZE = 256
@@ -97,6 +98,14 @@ def judge_machine(reading: MachineReading, needs: Needs) -> list[Finding]:
         _judge_clock(reading),
         _judge_torch(reading),
     ]
+
+
+def skipped_checks(device: Device) -> list[Skipped]:
+    """Checks that do not apply to a recipe."""
+    if device == "cuda":
+        return []
+    detail = "the recipe trains on the CPU: no CUDA device is asked for"
+    return [Skipped(check="machine.device", reason="not_expected", detail=detail)]
 
 
 def judge_checksum(probe: ProbeResult, host: str, *, settles: str = "", at: float | None = None) -> Finding:

@@ -9,6 +9,8 @@ from wholestack.record import Record
 
 SourceKind = Literal["python_code", "python_prose", "folder", "jsonl"]
 DimensionKind = Literal["linear", "log", "logit", "categorical"]
+Device = Literal["cpu", "cuda"]
+Precision = Literal["float32", "bfloat16"]
 Metric = Literal["answer_bpb", "answer_bpb_macro", "choice_nll_raw", "choice_nll_per_byte", "choice_nll_per_token"]
 
 MODEL_SETTINGS = ("layers", "width", "head_size")
@@ -115,9 +117,9 @@ class Recipe(Record):
     """Probability that the intervals are meant to cover."""
     resident_limit_bytes: int = 3 << 30
     """A worker with more resident memory is ended."""
-    device: Literal["cpu", "cuda"] = "cpu"
+    device: Device = "cpu"
     """On CUDA the model is compiled as well."""
-    precision: Literal["float32", "bfloat16"] = "float32"
+    precision: Precision = "float32"
     large_overrides: dict[str, float | int | str] | None = None
     """Settings of the large run to be taken from here instead of from the laws."""
 

@@ -17,6 +17,7 @@ file                    record                          appears
 ``jobs/NAME/``          spec, result, curve, logs       while a trial runs
 ``claims.jsonl``        ``claim.Claim``                 when sealed
 ``findings.jsonl``      ``finding.Finding``             when found
+``skipped.jsonl``       ``finding.Skipped``             when a check did not apply
 ``outcome.json``        :class:`Outcome`                last of all
 ======================  ==============================  ===============================================
 
@@ -53,6 +54,7 @@ PREDICTED = "predicted.jsonl"
 PREPARED = "items/prepared.npz"
 STATEMENT = "data-statement.txt"
 BASELINES = "baselines.json"
+SKIPPED = "skipped.jsonl"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from wholestack.experiments.progress import Progress, Watcher
 from wholestack.experiments.recipe import Recipe
 from wholestack.experiments.records import (
     PLAN,
+    SKIPPED,
     SUGGESTIONS,
     TRIALS,
     Params,
@@ -21,7 +22,7 @@ from wholestack.experiments.records import (
     TrialRecord,
 )
 from wholestack.experiments.settings import training_plan
-from wholestack.finding import Finding
+from wholestack.finding import Finding, Skipped
 from wholestack.launch.job import Engine
 from wholestack.runs import RunDirectory, RunReader
 
@@ -59,6 +60,11 @@ class Stage:
     def acknowledge(self, trial: TrialRecord) -> None:
         """Put an ended trial on the disk."""
         self.run.append(TRIALS, trial)
+
+    def skip(self, skipped: Skipped) -> None:
+        """Put on the disk that a check did not apply; a phase that runs again does not say it twice."""
+        if skipped not in self.run.journal(SKIPPED, Skipped):
+            self.run.append(SKIPPED, skipped)
 
     def tell(self, phase: PhaseName, note: str, *, done: int = 0, total: int | None = None, left_s: float) -> None:
         """Tell the watcher where we are."""

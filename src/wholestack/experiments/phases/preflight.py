@@ -5,7 +5,7 @@ from pathlib import Path
 from wholestack.errors import EngineError
 from wholestack.experiments import claims
 from wholestack.experiments.planning import make_plan, needs, probe_shapes
-from wholestack.experiments.preflight import ProbeResult, judge_checksum, judge_machine, read_machine
+from wholestack.experiments.preflight import ProbeResult, judge_checksum, judge_machine, read_machine, skipped_checks
 from wholestack.experiments.records import PLAN, RESULT
 from wholestack.experiments.stage import Stage
 from wholestack.finding import Finding, finding
@@ -23,6 +23,8 @@ def run(stage: Stage) -> str:
     reading = read_machine(stage.run.path, clock=lambda: stage.clock.now)
     for each in judge_machine(reading, needs(stage.recipe)):
         stage.run.report(each)
+    for skipped in skipped_checks(stage.recipe.device):
+        stage.skip(skipped)
     stage.tell("preflight", "multiplying integers, measuring speed", left_s=stage.clock.left_s)
     probe = run_probe(
         stage.engine, stage.run.folder("jobs/preflight"), probe_shapes(stage.recipe, threads=stage.recipe.large_threads)
