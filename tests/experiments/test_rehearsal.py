@@ -14,6 +14,7 @@ import pytest
 from tests.experiments.tiny import tiny_recipe
 from wholestack.errors import RunBusyError
 from wholestack.experiments import rehearsal
+from wholestack.experiments.budget import used_before
 from wholestack.experiments.records import (
     OUTCOME,
     PHASES,
@@ -121,10 +122,14 @@ def test_killed_it_leaves_no_process_and_goes_on_without_loss_or_double(moment: 
     while marked_processes(token) and time.monotonic() < until:
         os.sched_yield()
     assert marked_processes(token) == []
+    known, killed = RunReader(run).journal(PHASES, PhaseRecord), used_before(RunReader(run))
     with rehearsal.resume(run) as resumed:
         rehearsal.rehearse(resumed)
     assert (run / TRIALS).read_bytes().startswith(acknowledged)
     check_complete(run)
+    began = RunReader(run).journal(PHASES, PhaseRecord)[len(known)]
+    assert began.used_s >= killed >= known[-1].used_s
+    assert began.used_s - known[-1].used_s <= began.at - known[-1].at
 
 
 def start(folder: Path, **changes: object) -> Path:

@@ -192,6 +192,8 @@ class CurvePoint(Record):
     """Wall seconds of training so far."""
     cpu_seconds: float
     """CPU seconds of the process so far."""
+    at: float = 0.0
+    """When it was written, seconds since the epoch; 0 in a predicted curve, and in curves of older runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

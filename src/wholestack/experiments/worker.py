@@ -32,6 +32,8 @@ from wholestack.record import from_json, to_json
 
 CURVE_POINTS = 120
 CHECKPOINT_EVERY_S = 15.0
+CURVE_EVERY_S = CHECKPOINT_EVERY_S
+"""Longest time between two points of a curve: what a checkpoint keeps of a killed run, its budget must count."""
 LN2 = math.log(2)
 
 
@@ -59,30 +61,45 @@ def train_and_score(folder: str) -> None:
             threads=spec.threads,
             checkpoint_folder=place / "checkpoints" if spec.checkpoints else None,
             checkpoint_every_s=CHECKPOINT_EVERY_S if spec.checkpoints else None,
-            on_step=_curve_recorder(spec, known[-1].step if known else 0, curve.append),
+            on_step=curve_recorder(spec, known[-1] if known else None, curve.append),
             device=spec.device,
             precision=spec.precision,
         )
     write_atomic(place / RESULT, to_json(_result(spec, outcome), indent=2))
 
 
-def _curve_recorder(
-    spec: TrainingSpec, known_step: int, append: Callable[[CurvePoint], None]
+def curve_recorder(
+    spec: TrainingSpec,
+    known: CurvePoint | None,
+    append: Callable[[CurvePoint], None],
+    *,
+    clock: Callable[[], float] = time.time,
 ) -> Callable[[StepRecord], None]:
-    """Collect steps into at most about ``CURVE_POINTS`` points; steps up to ``known_step`` are on the curve already."""
+    """Collect steps into about ``CURVE_POINTS`` points, and more in a long run: the budget's clock reads them.
+
+    Args:
+        spec: Length, batch and mixture of the run.
+        known: The last point that is on the disk already; steps up to it come a second time after a kill.
+        append: Puts a point on the disk.
+        clock: Seconds since the epoch.
+    """
     every = max(1, spec.optimizer.steps // CURVE_POINTS)
     bits = _bits_per_byte_of_a_nat(spec)
     flops_per_token = training_flops(spec.model, 1)
     losses: list[float] = []
     norms: list[float] = []
+    last_s = known.seconds if known else 0.0
 
     def on_step(step: StepRecord) -> None:
+        nonlocal last_s
         if step.loss_nats is not None and step.gradient_norm is not None:
             losses.append(step.loss_nats)
             norms.append(step.gradient_norm)
-        if not losses or (step.step % every and step.step != spec.optimizer.steps):
+        due = step.step % every == 0 or step.step == spec.optimizer.steps
+        if not losses or not (due or step.seconds - last_s >= CURVE_EVERY_S):
             return
-        if step.step > known_step:
+        last_s = step.seconds
+        if known is None or step.step > known.step:
             append(
                 CurvePoint(
                     step=step.step,
@@ -93,6 +110,7 @@ def _curve_recorder(
                     lr=step.lr,
                     seconds=step.seconds,
                     cpu_seconds=_cpu_seconds(),
+                    at=clock(),
                 )
             )
         losses.clear()
