@@ -24,6 +24,13 @@ def test_the_asymptotes_are_those_of_the_last_laws(drawn):
     assert "1.111" in read(pareto(replace(evidence, laws_search=search, laws_rung=None))).words()
 
 
+def test_the_ladder_is_on_the_front_and_what_the_law_was_fitted_to_is_said(drawn):
+    page = read(pareto(drawn("inside").evidence))
+    front = next(svg for svg in page.all("svg") if "Pareto front" in svg.attributes["aria-label"])
+    assert "ladder (laws' settings) (10)" in front.words()
+    assert "fitted to 10 runs with the laws' own settings" in page.words()
+
+
 def test_without_a_law_nothing_is_said_of_its_asymptote(drawn):
     assert "irreducible" not in read(pareto(drawn("refused").evidence)).words()
     assert "irreducible" not in read(pareto(drawn("interrupted").evidence)).words()

@@ -10,12 +10,14 @@ from wholestack.experiments.planning import SAFETY
 from wholestack.experiments.progress import Progress, Watcher
 from wholestack.experiments.recipe import Recipe
 from wholestack.experiments.records import (
+    PHASES,
     PLAN,
     SKIPPED,
     SUGGESTIONS,
     TRIALS,
     Params,
     PhaseName,
+    PhaseRecord,
     Plan,
     Role,
     SuggestionRecord,
@@ -84,6 +86,12 @@ def unfit(run: RunReader) -> list[Finding]:
         for each in run.findings()
         if each.check.startswith("machine.") and each.check != MACHINE_PACE and each.status == "fail"
     ]
+
+
+def phase_note(run: RunReader, phase: PhaseName) -> str:
+    """What came out of a phase, in one line; empty if it has not ended."""
+    ended = [each.note for each in run.journal(PHASES, PhaseRecord) if (each.phase, each.event) == (phase, "ended")]
+    return ended[-1] if ended else ""
 
 
 def find_claim(run: RunReader, name: str) -> Claim | None:

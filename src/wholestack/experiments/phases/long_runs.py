@@ -25,7 +25,15 @@ from wholestack.experiments.records import (
 from wholestack.experiments.scheduling import suggestion_record
 from wholestack.experiments.settings import training_plan
 from wholestack.experiments.settlement import judge_data, keep_new, settle
-from wholestack.experiments.stage import Stage, claim_named, ended_trial, expected_seconds, find_claim, pace_of
+from wholestack.experiments.stage import (
+    Stage,
+    claim_named,
+    ended_trial,
+    expected_seconds,
+    find_claim,
+    pace_of,
+    phase_note,
+)
 from wholestack.experiments.training import TrainingRuns
 from wholestack.finding import finding
 from wholestack.journal import JournalWriter
@@ -71,7 +79,8 @@ def go_or_no_go(stage: Stage) -> tuple[bool, str]:
     """Whether the rung supports the large run, and why."""
     claim = find_claim(stage.run, claims.metric_claim("rung"))
     if claim is None:
-        return False, "there was no prediction for the rung"
+        note = phase_note(stage.run, "rung")
+        return False, f"the rung was {note}" if note.startswith("not ") else "there was no prediction for the rung"
     status = status_of(claim, stage.run.findings(), now=stage.clock.now)
     if status == "held":
         return True, "the rung landed inside its interval"
