@@ -21,7 +21,7 @@ from wholestack.experiments.progress import Watcher, nobody
 from wholestack.experiments.recipe import Recipe
 from wholestack.experiments.records import OUTCOME, PHASE_ORDER, Outcome, PhaseName
 from wholestack.experiments.scheduling import search_space
-from wholestack.experiments.settings import training_plan
+from wholestack.experiments.settings import check_ends, training_plan
 from wholestack.experiments.settlement import recipe_of
 from wholestack.experiments.sources import sources_of
 from wholestack.experiments.stage import Stage, unfit
@@ -57,11 +57,12 @@ def create(
         at: Seconds since the epoch.
 
     Raises:
-        InputError: the space has a wrong bound, its centre makes no model, a source or item set is not there, or the
-            budget is too short.
+        InputError: the space has a wrong bound, its centre or a bound makes no run, a source or item set is not
+            there, or the budget is too short.
         RunDirectoryError: it is not empty or cannot be written.
     """
     training_plan(recipe, search_space(recipe).centre())
+    check_ends(recipe)
     check_budget(recipe, budget_s)
     sources_of(recipe)
     if recipe.items:
