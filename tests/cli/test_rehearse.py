@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests.experiments.tiny import tiny_recipe
 from wholestack.cli.main import main
@@ -109,3 +110,33 @@ def test_the_json_of_a_rehearsal_is_one_document_with_every_promised_key(
     assert "[8/8] landing" in captured.err
     config = RunReader(place / "run").manifest.config
     assert (config["recipe_given"], config["budget_s"]) == ("mine.py", 300.0)
+
+
+NO_CUDA = pytest.mark.skipif(torch.cuda.is_available(), reason="a CUDA device is here")
+
+
+@NO_CUDA
+def test_a_recipe_for_a_device_that_is_not_there_ends_cleanly_and_says_why(
+    place: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_recipe(place, device="cuda", precision="bfloat16")
+    assert in_process("rehearse", "mine.py", "--out", "run", "--json") == 1
+    captured = capfd.readouterr()
+    document = json.loads(captured.out)
+    assert document["reason"] == "the large run: not run: machine.device failed (no CUDA device)"
+    assert (document["predicted"], document["trials"], document["exit_code"]) == (None, 0, 1)
+    assert "Traceback" not in captured.err
+    page = (place / "run" / "report.html").read_text()
+    assert "no CUDA device" in page
+    assert "take a recipe for the CPU" in page
+
+
+@NO_CUDA
+def test_a_dry_run_for_a_device_that_is_not_there_is_one_clear_line(
+    place: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_recipe(place, device="cuda", precision="bfloat16")
+    assert in_process("rehearse", "mine.py", "--dry-run") == 2
+    said = capfd.readouterr().err
+    assert said.startswith("wholestack: recipe 'tiny': no CUDA device to measure (take a recipe for the CPU")
+    assert said.count("\n") == 1

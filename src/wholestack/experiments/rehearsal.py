@@ -26,6 +26,7 @@ from wholestack.experiments.settlement import recipe_of
 from wholestack.experiments.sources import sources_of
 from wholestack.experiments.stage import Stage, unfit
 from wholestack.experiments.training import TrainingRuns
+from wholestack.finding import Finding
 from wholestack.launch.local import LocalEngine, end_leftovers
 from wholestack.record import digest, to_builtins
 from wholestack.runs import RunDirectory, RunManifest, RunReader
@@ -116,7 +117,7 @@ def rehearse(
                 continue
             stage.clock.began(phase)
             forbidden = unfit(run) if phase != "landing" else []
-            stage.clock.ended(phase, f"not run: {forbidden[0].check} failed" if forbidden else works[phase]())
+            stage.clock.ended(phase, _not_run(forbidden[0]) if forbidden else works[phase]())
     return run.read(OUTCOME, Outcome)
 
 
@@ -170,6 +171,10 @@ def _works(stage: Stage) -> Mapping[PhaseName, Callable[[], str]]:
         "large": lambda: long_runs.run_large(stage, training_runs(stage)),
         "landing": lambda: landing.run(stage),
     }
+
+
+def _not_run(forbidden: Finding) -> str:
+    return f"not run: {forbidden.check} failed ({forbidden.cause})"
 
 
 def bytes_per_token(corpus: Corpus) -> dict[str, float]:

@@ -119,7 +119,8 @@ def _reason(run: RunReader, laws: Laws | None, large: Landing | None, why_go: st
     missing = [] if trained else [f"the large run: {note}"]
     if laws is not None and not laws.supported:
         return "; ".join([f"no prediction: {laws.refusal}", *missing])
-    return why_go if trained else "; ".join(missing if why_go in note else [*missing, why_go])
+    said = why_go in note or why_go.endswith(note)
+    return why_go if trained else "; ".join(missing if said else [*missing, why_go])
 
 
 def _exit_code(lines: tuple[ClaimLine, ...], large: Landing | None, *, unfit: bool) -> int:
