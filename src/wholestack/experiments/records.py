@@ -129,6 +129,9 @@ class SuggestionRecord(Record):
     origin: str = ""
     """How the suggestion was made."""
     note: str = ""
+    after: int | None = None
+    """Trials that were acknowledged when the search made it: it follows from these and from the suggestions before it.
+    ``None`` where it does not depend on them so (random, the laws' settings), and in older runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
