@@ -13,6 +13,7 @@ from wholestack.experiments.records import (
     PHASES,
     PLAN,
     SKIPPED,
+    SMALL_ROLES,
     SUGGESTIONS,
     TRIALS,
     Params,
@@ -128,3 +129,16 @@ def expected_seconds(recipe: Recipe, plan: Plan, pace: Pace, params: Params, thr
     """Expected wall seconds of training with these settings."""
     alone = pace.seconds(training_plan(recipe, params).work)
     return alone / plan.speed_up if threads > 1 else alone
+
+
+def training_seconds(stage: Stage, role: Role, params: Params) -> float:
+    """Expected wall seconds of training: by the pace of the trials; of a long run also by how the rung kept to it."""
+    recipe, plan, trials = stage.recipe, stage.plan, stage.trials
+    pace = pace_of(recipe, plan, trials)
+    if role in SMALL_ROLES:
+        return expected_seconds(recipe, plan, pace, params, 1)
+    expected = expected_seconds(recipe, plan, pace, params, plan.large_threads)
+    rung = ended_trial(trials, "rung")
+    if rung is None or rung.outcome != "ok":
+        return expected
+    return expected * rung.train_seconds / expected_seconds(recipe, plan, pace, rung.params, plan.large_threads)
