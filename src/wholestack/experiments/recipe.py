@@ -49,7 +49,7 @@ class DimensionSpec(Record):
     low: float | None = None
     high: float | None = None
     rounding: int | None = None
-    """Integers only, multiples of this."""
+    """Integers only, multiples of this. Counts need one; that of ``width`` must be a multiple of every head size."""
     choices: tuple[int | str, ...] = ()
     """Values of a categorical dimension."""
     extrapolated_high: float | None = None
