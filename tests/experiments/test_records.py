@@ -22,7 +22,7 @@ def test_the_order_of_the_phases_is_written_down_once() -> None:
 @pytest.mark.parametrize(
     ("record", "key", "old"),
     [
-        (SuggestionRecord(name="a", role="search", number=0, params={}, seed=0, cost_flops=1.0, after=3), "after", None),
+        (SuggestionRecord(name="a", role="search", number=0, params={}, seed=0, cost_flops=1, after=3), "after", None),
         (
             CurvePoint(
                 step=1, tokens=1, cost_flops=1.0, train_bpb=1.0, gradient_norm=1.0, lr=1.0, seconds=1.0,
