@@ -95,7 +95,7 @@ def test_the_json_of_a_rehearsal_is_one_document_with_every_promised_key(
         "report",
     }  # fmt: skip
     assert set(document["rung"]) >= set(LANDED)
-    assert document["metric"].startswith("answer_bpb@")
+    assert document["metric"].startswith("answer_bpb[")
     assert document["target_cost_flops"] >= 16 * document["largest_trial_cost_flops"]
     assert document["trials"] + sum(document["failures"].values()) == 14
     assert {"machine.exact", "data.sources", "rung.metric"} <= {claim["name"] for claim in document["claims"]}
