@@ -62,6 +62,8 @@ def test_version() -> None:
         (["rehearse", "--workers", "0"], "workers is 0"),
         (["rehearse", "--resume", "/nowhere"], "not a run directory"),
         (["rehearse", "--resume", "/nowhere", "--seed", "1"], "--seed cannot be given with --resume"),
+        (["rehearse", "--resume", "/nowhere", "--dry-run"], "--dry-run cannot be given with --resume"),
+        (["rehearse", "gpu", "--resume", "/nowhere"], "--recipe cannot be given with --resume"),
         (["ready", "/nowhere"], "not a run directory"),
         (["settle", "/nowhere"], "not a run directory"),
         (["why", "/nowhere"], "not a run directory"),

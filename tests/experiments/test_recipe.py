@@ -1,5 +1,6 @@
 """Recipes: what is wrong is named by key and value, in a built-in one, in Python, and in a user's file."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,6 +55,54 @@ def test_a_wrong_value_is_named(change: dict, named: str) -> None:
     with pytest.raises(InputError, match=r"laptop") as caught:
         replace(laptop(), **change)
     assert named in str(caught.value)
+
+
+def searched(name: str, **changes: object) -> tuple[DimensionSpec, ...]:
+    """The laptop's dimensions, one of them otherwise."""
+    return tuple(replace(each, **changes) if each.name == name else each for each in laptop().dimensions)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"dimensions": searched("width", rounding=8)}, "width may be 8, which is no multiple of head_size 16"),
+        ({"dimensions": searched("width", rounding=24)}, "width may be 24, which is no multiple of head_size 16"),
+        ({"dimensions": searched("width", rounding=None)}, "width is a count and has no rounding"),
+        ({"dimensions": searched("layers", rounding=None)}, "layers is a count and has no rounding"),
+        ({"dimensions": searched("batch_size", rounding=None)}, "batch_size is a count and has no rounding"),
+        ({"dimensions": searched("layers", kind="linear", low=None)}, "layers is a count and may fall below 1"),
+        ({"dimensions": searched("layers", kind="linear", low=0)}, "layers is a count and may fall below 1"),
+        ({"dimensions": searched("head_size", choices=(8, 16, 24))}, "which is no multiple of head_size 24"),
+        ({"dimensions": searched("head_size", choices=(1, 16))}, "head_size 1 is odd"),
+        ({"dimensions": searched("head_size", choices=("small", 16))}, "head_size is 'small'"),
+        (
+            {"dimensions": searched("head_size", kind="log", choices=(), low=8, high=16, rounding=8)},
+            "head_size is log, but only a few sizes divide the width",
+        ),
+        ({"large_overrides": {"width": 100}}, "width may be 100, which is no multiple of head_size 8"),
+        ({"large_overrides": {"width": 104}}, "width may be 104, which is no multiple of head_size 16"),
+        ({"large_overrides": {"head_size": 12}}, "which is no multiple of head_size 12"),
+        ({"large_overrides": {"layers": 2.5}}, "layers is 2.5, must be a whole number"),
+        ({"large_overrides": {"layers": math.inf}}, "layers is inf, must be a whole number"),
+        ({"large_overrides": {"batch_size": 0}}, "batch_size is 0, must be a whole number of at least 1"),
+    ],
+)
+def test_settings_that_would_make_no_model_somewhere_in_the_space_are_refused_by_name(change: dict, named: str) -> None:
+    with pytest.raises(InputError) as caught:
+        replace(laptop(), **change)
+    assert named in str(caught.value)
+
+
+def test_head_size_and_width_of_the_large_run_may_be_overridden_together() -> None:
+    recipe = replace(laptop(), large_overrides={"width": 96, "head_size": 24, "layers": 3})
+    assert recipe.large_overrides == {"width": 96, "head_size": 24, "layers": 3}
+
+
+def test_a_fixed_width_is_held_against_every_head_size() -> None:
+    others = tuple(each for each in laptop().dimensions if each.name != "width")
+    assert replace(laptop(), dimensions=others, fixed={"width": 64}).fixed == {"width": 64}
+    with pytest.raises(InputError, match="width may be 72, which is no multiple of head_size 16"):
+        replace(laptop(), dimensions=others, fixed={"width": 72})
 
 
 def test_a_crossed_bound_is_named() -> None:

@@ -14,6 +14,7 @@ import pytest
 from tests.experiments.tiny import tiny_recipe
 from wholestack.errors import RunBusyError
 from wholestack.experiments import rehearsal
+from wholestack.experiments.budget import used_before
 from wholestack.experiments.records import (
     OUTCOME,
     PHASES,
@@ -87,17 +88,7 @@ def test_training_a_trial_again_gives_the_same_weights_and_metrics(finished: Pat
 
 
 def test_every_suggestion_follows_from_the_journal_before_it(finished: Path) -> None:
-    """Bit-equal: made again from what was acknowledged when it was made, each suggestion is the one on the disk."""
-    run = RunReader(finished)
-    recipe, plan, seed = recipe_of(run), run.read(PLAN, Plan), run.manifest.seed
-    suggestions = [each for each in run.journal(SUGGESTIONS, SuggestionRecord) if each.role in ("search", "random")]
-    trials = [each for each in run.journal(TRIALS, TrialRecord) if each.role in ("search", "random")]
-    for index, made in enumerate(suggestions):
-        again = [
-            next_suggestion(recipe, plan, suggestions[:index], trials[:known], seed=seed)
-            for known in range(max(0, index - recipe.workers), index + 1)
-        ]
-        assert made in again
+    check_follows(finished)
 
 
 @pytest.mark.parametrize("moment", ["search 3", "rung", "large"])
@@ -121,10 +112,15 @@ def test_killed_it_leaves_no_process_and_goes_on_without_loss_or_double(moment: 
     while marked_processes(token) and time.monotonic() < until:
         os.sched_yield()
     assert marked_processes(token) == []
+    known, killed = RunReader(run).journal(PHASES, PhaseRecord), used_before(RunReader(run))
     with rehearsal.resume(run) as resumed:
         rehearsal.rehearse(resumed)
     assert (run / TRIALS).read_bytes().startswith(acknowledged)
     check_complete(run)
+    check_follows(run)
+    began = RunReader(run).journal(PHASES, PhaseRecord)[len(known)]
+    assert began.used_s >= killed >= known[-1].used_s
+    assert began.used_s - known[-1].used_s <= began.at - known[-1].at
 
 
 def start(folder: Path, **changes: object) -> Path:
@@ -132,6 +128,20 @@ def start(folder: Path, **changes: object) -> Path:
     run = folder / "run"
     rehearsal.create(run, tiny_recipe(folder / "text", **changes), budget_s=600, seed=3, at=time.time()).close()
     return run
+
+
+def check_follows(folder: Path) -> None:
+    """Bit-equal: made again from exactly what was acknowledged then, each suggestion is the one on the disk."""
+    run = RunReader(folder)
+    recipe, plan, seed = recipe_of(run), run.read(PLAN, Plan), run.manifest.seed
+    suggestions = [each for each in run.journal(SUGGESTIONS, SuggestionRecord) if each.role in ("search", "random")]
+    trials = run.journal(TRIALS, TrialRecord)
+    for index, made in enumerate(suggestions):
+        assert (made.after is None) == (made.role == "random")
+        known = made.after or 0
+        assert next_suggestion(recipe, plan, suggestions[:index], trials[:known], seed=seed) == made
+        if made.role == "search":
+            assert index - recipe.workers < known <= index, "all but what was still running is known"
 
 
 def check_complete(folder: Path) -> None:

@@ -1,6 +1,7 @@
 """Resuming at the seams: a phase that was done but not yet marked as ended is done again and doubles nothing."""
 
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -12,8 +13,18 @@ import pytest
 
 from tests.experiments.tiny import tiny_recipe
 from wholestack.experiments import rehearsal
-from wholestack.experiments.records import OUTCOME, PHASES, SUGGESTIONS, TRIALS, Outcome, SuggestionRecord, TrialRecord
+from wholestack.experiments.records import (
+    OUTCOME,
+    PHASE_ORDER,
+    PHASES,
+    SUGGESTIONS,
+    TRIALS,
+    Outcome,
+    SuggestionRecord,
+    TrialRecord,
+)
 from wholestack.launch.processes import marked_processes
+from wholestack.report.rehearsal import write_report
 from wholestack.runs import CLAIMS, RunReader
 
 pytestmark = pytest.mark.heavy
@@ -31,7 +42,7 @@ def cut_after(folder: Path, phase: str) -> None:
     (folder / PHASES).write_bytes(b"".join(kept))
 
 
-@pytest.mark.parametrize("phase", ["preflight", "data", "evaluation", "search", "scaling", "rung", "large", "landing"])
+@pytest.mark.parametrize("phase", PHASE_ORDER)
 def test_a_phase_cut_off_at_its_very_end_is_done_again_and_doubles_nothing(
     finished: Path, tmp_path: Path, phase: str
 ) -> None:
@@ -95,6 +106,25 @@ def test_without_a_prediction_stop_if_off_ends_before_the_large_run(tmp_path: Pa
     assert (outcome.predicted, outcome.interval, outcome.inside, outcome.relative_error) == (None,) * 4
     assert outcome.go is False
     assert not (tmp_path / "run" / "jobs" / "large-0000").exists()
+
+
+def test_a_large_run_for_which_no_time_is_left_is_not_started_and_the_reason_is_in_outcome_and_report(
+    finished: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(finished, folder)
+    for name in (SUGGESTIONS, TRIALS):
+        drop(folder / name, lambda record: record["role"] == "large")
+    drop(folder / CLAIMS, lambda record: record["name"].startswith("large."))
+    cut_after(folder, "large")
+    with rehearsal.resume(folder) as run:
+        outcome = rehearsal.rehearse(run, budget_s=1.0)
+    assert (outcome.predicted, outcome.actual) == (None, None)
+    assert re.search(r"the large run: not trained: it needs \d+ s and -\d+ s are left", outcome.reason)
+    assert "budget.left" in {each.check for each in RunReader(folder).findings()}
+    page = write_report(folder).read_text()
+    assert "The large run was not trained" in page
+    assert re.search(r"it needs \d+ s and -\d+ s are left", page)
 
 
 # Whoever starts the tests in the background has them ignore SIGINT, and a child inherits that.

@@ -52,6 +52,24 @@ def test_from_the_same_journals_the_next_suggestion_is_the_same_to_the_last_bit(
         assert again == suggestions[cut]
 
 
+def test_a_suggestion_says_after_how_many_trials_it_was_made_unless_it_is_random(setting) -> None:
+    recipe, plan = setting
+    suggestions, _ = unroll(recipe, plan, 8, memory=None)
+    assert {each.after for each in suggestions if each.role == "random"} <= {None}
+    searched = [(place, each) for place, each in enumerate(suggestions) if each.role == "search"]
+    assert [each.after for _, each in searched] == [max(0, place - 1) for place, _ in searched]
+
+
+def test_from_other_trials_another_suggestion_follows(setting) -> None:
+    """So a journal that is one trial short cannot pass for the right one."""
+    recipe, plan = setting
+    suggestions, trials = unroll(recipe, plan, 15, memory=None)
+    index, made = next((i, each) for i, each in enumerate(suggestions) if i > 10 and each.role == "search")
+    short = next_suggestion(recipe, plan, suggestions[:index], trials[: (made.after or 0) - 1], seed=5)
+    assert short is not None
+    assert short.params != made.params
+
+
 def test_another_seed_gives_other_suggestions(setting) -> None:
     recipe, plan = setting
     made = {str(next_suggestion(recipe, plan, [], [], seed=seed)) for seed in range(4)}

@@ -13,6 +13,7 @@ from pathlib import Path
 from wholestack.claim import Claim, seal
 from wholestack.experiments import records
 from wholestack.experiments.records import (
+    PHASE_ORDER,
     ClaimLine,
     CurvePoint,
     ForecastPoint,
@@ -25,7 +26,7 @@ from wholestack.experiments.records import (
     SuggestionRecord,
     TrialRecord,
 )
-from wholestack.finding import finding
+from wholestack.finding import Skipped, finding
 from wholestack.record import to_json
 from wholestack.runs import RunDirectory, RunManifest
 
@@ -35,7 +36,6 @@ END = START + 470.0
 METRIC = "answer_bpb@3f9a0c1d2e4b5a69"
 TARGET = 4.1e12
 RUNG = 8.2e11
-PHASES = ("preflight", "data", "evaluation", "search", "scaling", "rung", "large", "landing")
 SECONDS = (6.0, 21.0, 9.0, 236.0, 4.0, 31.0, 142.0, 3.0)
 REACHED = {"preflight": 1, "interrupted": 4, "refused": 8, "stopped": 6, "inside": 8, "outside": 8}
 
@@ -78,7 +78,7 @@ def write_run(folder: Path, stage: str, *, trials: int = 80, hostile: str = "") 
 
 def _phases(run: RunDirectory, stage: str) -> None:
     at = 0.0
-    for number, (name, seconds) in enumerate(zip(PHASES, SECONDS, strict=True)):
+    for number, (name, seconds) in enumerate(zip(PHASE_ORDER, SECONDS, strict=True)):
         if number >= REACHED[stage]:
             return
         run.append(records.PHASES, PhaseRecord(phase=name, event="began", at=START + at, used_s=at))
@@ -148,8 +148,8 @@ def _settle(run: RunDirectory, claim: Claim, check: str, status: str, at: float,
 
 
 def _skip(run: RunDirectory) -> None:
-    line = json.dumps({"check": "preflight.gpu", "reason": "not_expected", "detail": "no CUDA device is asked for"})
-    (run.path / "skipped.jsonl").write_text(line + "\n")
+    detail = "the recipe trains on the CPU: no CUDA device is asked for"
+    run.append(records.SKIPPED, Skipped(check="machine.device", reason="not_expected", detail=detail))
 
 
 def _plan_and_files(run: RunDirectory, hostile: str) -> None:
@@ -162,7 +162,7 @@ def _plan_and_files(run: RunDirectory, hostile: str) -> None:
         rung_cost_flops=RUNG,
         target_cost_flops=TARGET,
         workers=2,
-        seconds=dict(zip(PHASES, (8.0, 25.0, 10.0, 230.0, 6.0, 35.0, 150.0, 5.0), strict=True)),
+        seconds=dict(zip(PHASE_ORDER, (8.0, 25.0, 10.0, 230.0, 6.0, 35.0, 150.0, 5.0), strict=True)),
         disk_bytes=48_000_000,
     )
     run.write(records.PLAN, plan)

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from wholestack.errors import RunDirectoryError
+from wholestack.finding import finding
 from wholestack.record import to_json
 from wholestack.report.evidence import read_curves, read_evidence, read_foreign, read_text
 
@@ -90,6 +91,16 @@ def test_the_metric_is_the_bare_name_of_the_outcome_s(drawn):
     assert replace(evidence, outcome=None).metric == "answer_bpb"
     named = replace(evidence.outcome, metric="choice_nll@1")
     assert replace(evidence, outcome=named).metric == "choice_nll"
+
+
+def test_of_findings_on_one_claim_the_last_stands_and_all_others_stand_beside_it(drawn):
+    def about(claim, status, check="c"):
+        return finding("run", check, status, evidence=["1"], settles=claim)
+
+    found = (about("a", "fail"), about("", "warn"), about("b", "ok"), about("a", "ok"), about("", "warn", "d"))
+    evidence = replace(drawn("preflight").evidence, findings=found)
+    assert evidence.standing == [found[1], found[2], found[3], found[4]]
+    assert evidence.findings == found
 
 
 def test_foreign_documents_are_read_or_the_reason_is_given(tmp_path):

@@ -4,11 +4,13 @@ import shlex
 from dataclasses import replace
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholestack.experiments.records import PhaseRecord
+from wholestack.experiments.records import PHASE_ORDER, PhaseRecord
 from wholestack.report.ledger import everything, failures_and_findings, time_by_phase
+from wholestack.report.style import COLOURS
 
 from .reading import read
 
@@ -48,6 +50,14 @@ def test_the_command_to_do_it_again_has_recipe_seed_budget_and_workers(drawn):
     )
 
 
+@pytest.mark.parametrize("given", ["recipes/mine.py", "my recipes/mine.py", "/" + "deep/" * 300 + "mine.py"])
+def test_a_recipe_that_came_from_a_file_is_named_by_the_path_that_was_given(drawn, given):
+    evidence = drawn("inside").evidence
+    manifest = replace(evidence.manifest, config={**evidence.manifest.config, "recipe_given": given})
+    command = _commands(replace(evidence, manifest=manifest))[0]
+    assert shlex.split(command)[:4] == ["wholestack", "rehearse", given, "--out"]
+
+
 def test_only_an_unfinished_run_is_told_how_to_go_on(drawn):
     assert "wholestack rehearse --resume interrupted" in _commands(drawn("interrupted").evidence)
     assert not any("--resume" in each for each in _commands(drawn("inside").evidence))
@@ -66,10 +76,19 @@ def test_phases_show_what_was_planned_and_used_and_which_were_not_reached(drawn)
     assert "large not reached 150.0 s –" in words
 
 
+def test_the_phases_stand_in_order_and_each_has_a_colour_of_its_own(drawn):
+    page = read(everything(drawn("preflight").evidence))
+    table = next(each for each in page.all("table") if each.words().startswith("Phases"))
+    assert tuple(row.all("td")[0].words() for row in table.all("tr")[1:]) == PHASE_ORDER
+    assert [name for name in COLOURS if name.startswith("phase-")] == [
+        f"phase-{place}" for place in range(1, len(PHASE_ORDER) + 1)
+    ]
+
+
 def test_findings_stand_worst_first_and_skipped_checks_are_no_verdicts(drawn):
     page = read(failures_and_findings(drawn("outside").evidence))
     table = next(each for each in page.all("table") if "findings, worst first" in each.words())
     statuses = [row.all("td")[0].words().split()[1] for row in table.all("tr")[1:]]
     assert statuses == sorted(statuses, key=["fail", "unknown", "warn", "ok"].index)
     assert set(statuses) == {"fail", "unknown", "warn", "ok"}
-    assert "preflight.gpu not expected no CUDA device is asked for" in page.words()
+    assert "machine.device not expected the recipe trains on the CPU" in page.words()

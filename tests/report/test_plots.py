@@ -52,6 +52,12 @@ def test_failures_and_the_scaled_run_are_named_in_the_key_only_when_there_are_an
     assert "only size scaled" in words
 
 
+def test_the_ladder_has_a_mark_of_its_own_and_its_place_in_the_key():
+    trials = [(1e10, 3.0), (1e11, 2.5)]
+    assert "ladder" not in _front(trials).words()
+    assert "ladder (laws' settings) (3)" in _front(trials, ladder=[(1e10, 2.9), (3e10, 2.7), (9e10, 2.5)]).words()
+
+
 def test_the_landing_says_inside_outside_or_nothing():
     drawn = {
         inside: read(plots.landing(FORECAST, actual, axis="m", inside=inside, straight=None)).words()

@@ -52,6 +52,27 @@ def test_each_other_end_has_its_sentence(drawn, stage, tone, words):
     assert words in verdict.sentence
 
 
+def test_a_large_run_that_was_not_started_is_told_with_its_reason(drawn):
+    evidence = drawn("inside").evidence
+    reason = "the large run: not trained: it needs 80 s and 20 s are left; the rung landed inside its interval"
+    nothing = {"predicted": None, "interval": None, "actual": None, "inside": None, "relative_error": None}
+    verdict = judge(replace(evidence, outcome=replace(evidence.outcome, reason=reason, **nothing)))
+    assert verdict.tone == "unknown"
+    assert verdict.sentence == (
+        "The large run was not trained, so no prediction of it was sealed: it needs 80 s and 20 s are left; the rung"
+        " landed inside its interval."
+    )
+
+
+def test_a_finding_that_a_later_one_replaced_does_not_lower_the_verdict(drawn):
+    good = _without_warnings(drawn("inside").evidence)
+    last = next(each for each in good.findings if each.settles)
+    replaced = replace(last, status="fail", cause="it was so for a while")
+    verdict = judge(replace(good, findings=(replaced, *good.findings)))
+    assert verdict == judge(good)
+    assert judge(replace(good, findings=(*good.findings, replaced))).tone == "fail"
+
+
 def test_a_large_run_that_failed_is_a_failure_with_its_reason(drawn):
     evidence = drawn("inside").evidence
     large = replace(evidence.last("large"), outcome="diverged", metrics={}, detail="loss is not finite at step 9")

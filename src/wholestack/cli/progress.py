@@ -11,9 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from wholestack.experiments.progress import Progress
-from wholestack.experiments.records import PhaseName
+from wholestack.experiments.records import PHASE_ORDER, PhaseName
 
-PHASES: tuple[PhaseName, ...] = ("preflight", "data", "evaluation", "search", "scaling", "rung", "large", "landing")
 PLAIN_EVERY_S = 15.0
 
 
@@ -76,7 +75,7 @@ def _line(progress: Progress) -> str:
 
 
 def _position(phase: PhaseName) -> str:
-    return f"[{PHASES.index(phase) + 1}/{len(PHASES)}]"
+    return f"[{PHASE_ORDER.index(phase) + 1}/{len(PHASE_ORDER)}]"
 
 
 def _clock(seconds: float) -> str:

@@ -75,7 +75,13 @@ def rehearse(
             return _dry_run(asked, budget_s, json=json)
         folder = out or Path(f"rehearsal-{asked.name}-{seed or 0}")
         run = rehearsal.create(
-            folder, asked, budget_s=budget_s, seed=seed or 0, stop_if_off=stop_if_off, at=time.time()
+            folder,
+            asked,
+            budget_s=budget_s,
+            seed=seed or 0,
+            stop_if_off=stop_if_off,
+            recipe_given=recipe,
+            at=time.time(),
         )
     with run, TerminalWatcher(sys.stderr) as watcher:
         changed_s = parse_duration(budget) if budget and resume else None

@@ -2,7 +2,18 @@
 
 from collections.abc import Callable
 
-from wholestack.experiments.records import PHASES, TRIALS, PhaseName, PhaseRecord, TrialRecord
+from wholestack.experiments.records import (
+    CURVE,
+    PHASES,
+    SUGGESTIONS,
+    TRIALS,
+    CurvePoint,
+    PhaseName,
+    PhaseRecord,
+    SuggestionRecord,
+    TrialRecord,
+)
+from wholestack.experiments.scheduling import unfinished
 from wholestack.runs import RunDirectory, RunReader
 
 
@@ -12,8 +23,16 @@ def used_before(run: RunReader) -> float:
     if not phases:
         return 0.0
     last = phases[-1]
-    ends = [trial.ended_at for trial in run.journal(TRIALS, TrialRecord)]
-    return last.used_s + max(0.0, max(ends, default=last.at) - last.at)
+    return last.used_s + max(0.0, _last_sign(run) - last.at)
+
+
+def _last_sign(run: RunReader) -> float:
+    """When a trial last ended or a training run that was cut short last wrote onto its curve; 0 if none did."""
+    trials = run.journal(TRIALS, TrialRecord)
+    cut_short = unfinished(run.journal(SUGGESTIONS, SuggestionRecord), trials)
+    curves = (run.journal(f"jobs/{each.name}/{CURVE}", CurvePoint) for each in cut_short)
+    written = (point.at for curve in curves for point in curve[-1:])
+    return max([trial.ended_at for trial in trials] + list(written), default=0.0)
 
 
 class BudgetClock:

@@ -3,8 +3,10 @@
 import tempfile
 from pathlib import Path
 
+from wholestack.errors import InputError
 from wholestack.experiments.phases.preflight import run_probe
-from wholestack.experiments.planning import make_plan, probe_shapes
+from wholestack.experiments.planning import make_plan
+from wholestack.experiments.preflight import NO_DEVICE, NO_DEVICE_REMEDY
 from wholestack.experiments.recipe import Recipe
 from wholestack.experiments.records import Plan
 from wholestack.launch.local import LocalEngine
@@ -15,13 +17,15 @@ def dry_run(recipe: Recipe, *, budget_s: float) -> Plan:
 
     Raises:
         EngineError: the probe did not end well.
-        InputError: the budget is too short.
+        InputError: the budget is too short, or the device that the recipe asks for is not there.
     """
     with (
         tempfile.TemporaryDirectory(prefix="wholestack-") as name,
         LocalEngine(Path(name), preload=(), token="dry-run") as engine,
     ):
-        probe = run_probe(engine, Path(name) / "preflight", probe_shapes(recipe, threads=recipe.large_threads))
+        probe = run_probe(engine, Path(name) / "preflight", recipe)
+    if probe.device is None:
+        raise InputError(f"recipe {recipe.name!r}: {NO_DEVICE} to measure", remedy=NO_DEVICE_REMEDY)
     return make_plan(recipe, budget_s=budget_s, used_s=0.0, rates_flops_s=probe.rates_flops_s)
 
 

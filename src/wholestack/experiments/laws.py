@@ -25,9 +25,10 @@ from wholestack.search import pareto_front
 LAWFUL: tuple[Role, ...] = ("ladder", "rung")
 """Runs that took their settings from the laws, as the large run will."""
 FEWEST_LAWFUL = 8
-SMALL_MODELS = {"line": 1.0, "semilog": 0.5, "bend": 0.25, "power": 0.4, "tied": 0.3, "size_tokens": 0.3}
-"""Prior weights of the forms: between 1e10 and 1e13 FLOPs a line and a law with an asymptote met measured losses alike
-(docs/decisions/0003), far from the floor that decides at the scales for which the forms' own weights are made."""
+SMALL_MODELS = {"line": 1.0, "semilog": 1.0, "bend": 0.15, "power": 0.1, "tied": 0.1, "size_tokens": 0.1}
+"""Prior weights of the forms: between 1e10 and 1e13 FLOPs losses lie between a line in log-log and one in log cost,
+and forms with a floor predict too high (docs/decisions/0003): the floor decides at the scales for which the forms' own
+weights are made."""
 CHEAPEST_SHARE = 0.1
 """The cheapest trials give one point of the front, so that it does not start with whatever cost least."""
 CURVE_POINTS = 25

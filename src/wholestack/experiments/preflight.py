@@ -14,12 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from wholestack.finding import Finding, Status, finding
+from wholestack.experiments.recipe import Device
+from wholestack.finding import Finding, Skipped, Status, finding
 from wholestack.record import Record
 
 EXACT_SIZE = 256
 EXACT_CHECKSUM = "393acd974e2bbea0"
 """Digest of the product, computed once with Python integers (tests/experiments/test_preflight.py does it again)."""
+
+NO_DEVICE = "no CUDA device"
+NO_DEVICE_REMEDY = "take a recipe for the CPU, or a machine with a CUDA device and a CUDA build of torch"
 
 EARLIEST_BELIEVABLE_S = 1_767_225_600.0
 """2026-01-01: a clock before this was never set."""
@@ -57,6 +61,8 @@ class ProbeResult(Record):
     """Training FLOP/s by probe, for instance ``small, 1 thread``."""
     seconds: float
     """Wall seconds of all probes."""
+    device: str | None = "cpu"
+    """What was probed, as its driver names it; ``None`` if it is not there, and then nothing was measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +103,29 @@ def judge_machine(reading: MachineReading, needs: Needs) -> list[Finding]:
         _judge_clock(reading),
         _judge_torch(reading),
     ]
+
+
+def judge_device(probe: ProbeResult, host: str, *, at: float | None = None) -> Finding:
+    """Whether the CUDA device that a recipe asks for is there."""
+    present = probe.device is not None
+    return finding(
+        host,
+        "machine.device",
+        "ok" if present else "fail",
+        evidence=[f"CUDA device {probe.device}" if present else "torch sees no CUDA device"],
+        cause="" if present else NO_DEVICE,
+        owner="" if present else "job owner",
+        remedy="" if present else NO_DEVICE_REMEDY,
+        at=at,
+    )
+
+
+def skipped_checks(device: Device) -> list[Skipped]:
+    """Checks that do not apply to a recipe."""
+    if device == "cuda":
+        return []
+    detail = "the recipe trains on the CPU: no CUDA device is asked for"
+    return [Skipped(check="machine.device", reason="not_expected", detail=detail)]
 
 
 def judge_checksum(probe: ProbeResult, host: str, *, settles: str = "", at: float | None = None) -> Finding:

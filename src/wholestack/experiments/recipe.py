@@ -1,5 +1,6 @@
 """A recipe: everything that a rehearsal is told, as one plain value that is stored with the run."""
 
+import itertools
 import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
@@ -9,11 +10,14 @@ from wholestack.record import Record
 
 SourceKind = Literal["python_code", "python_prose", "folder", "jsonl"]
 DimensionKind = Literal["linear", "log", "logit", "categorical"]
+Device = Literal["cpu", "cuda"]
+Precision = Literal["float32", "bfloat16"]
 Metric = Literal["answer_bpb", "answer_bpb_macro", "choice_nll_raw", "choice_nll_per_byte", "choice_nll_per_token"]
 
 MODEL_SETTINGS = ("layers", "width", "head_size")
 OPTIMIZER_SETTINGS = ("batch_size", "lr", "weight_decay", "warmup_fraction")
 REQUIRED_SETTINGS = (*MODEL_SETTINGS, "tokens", *OPTIMIZER_SETTINGS)
+WHOLE_SETTINGS = (*MODEL_SETTINGS, "batch_size")
 MIXTURE_SETTING = "prose_weight"
 
 SMALLEST_TARGET_MULTIPLE = 16.0
@@ -45,7 +49,7 @@ class DimensionSpec(Record):
     low: float | None = None
     high: float | None = None
     rounding: int | None = None
-    """Integers only, multiples of this."""
+    """Integers only, multiples of this. Counts need one; that of ``width`` must be a multiple of every head size."""
     choices: tuple[int | str, ...] = ()
     """Values of a categorical dimension."""
     extrapolated_high: float | None = None
@@ -115,15 +119,16 @@ class Recipe(Record):
     """Probability that the intervals are meant to cover."""
     resident_limit_bytes: int = 3 << 30
     """A worker with more resident memory is ended."""
-    device: Literal["cpu", "cuda"] = "cpu"
+    device: Device = "cpu"
     """On CUDA the model is compiled as well."""
-    precision: Literal["float32", "bfloat16"] = "float32"
+    precision: Precision = "float32"
     large_overrides: dict[str, float | int | str] | None = None
     """Settings of the large run to be taken from here instead of from the laws."""
 
     def __post_init__(self) -> None:
         _check_bounds(self)
         _check_dimensions(self)
+        _check_shapes(self)
         _check_sources(self)
 
 
@@ -179,6 +184,47 @@ def _check_dimensions(recipe: Recipe) -> None:
     for name in recipe.large_overrides or {}:
         if name not in given:
             raise InputError(f"recipe {recipe.name!r}: large_overrides names {name!r}, which is no setting of it")
+
+
+def _check_shapes(recipe: Recipe) -> None:
+    """Whatever is searched or extrapolated makes a model: counts are whole, and every head size divides every width."""
+    steps = {name: _steps(recipe, name) for name in WHOLE_SETTINGS}
+    overrides = recipe.large_overrides or {}
+    large = {name: (_whole(recipe, name, overrides[name]),) if name in overrides else steps[name] for name in steps}
+    for sizes in (steps, large):
+        for head_size, width in itertools.product(sizes["head_size"], sizes["width"]):
+            if head_size % 2:
+                raise InputError(f"recipe {recipe.name!r}: head_size {head_size} is odd: rotary positions turn pairs")
+            if width % head_size:
+                raise InputError(
+                    f"recipe {recipe.name!r}: width may be {width}, which is no multiple of head_size {head_size}",
+                    remedy="make every width (its rounding) a multiple of every head size",
+                )
+
+
+def _steps(recipe: Recipe, name: str) -> tuple[int, ...]:
+    """Numbers of which every value of a whole setting is a multiple: its rounding, or each value that it may have."""
+    spec = next((each for each in recipe.dimensions if each.name == name), None)
+    if spec is None:
+        return (_whole(recipe, name, (recipe.fixed or {})[name]),)
+    if spec.kind == "categorical":
+        return tuple(_whole(recipe, name, choice) for choice in spec.choices)
+    if name == "head_size":
+        raise InputError(
+            f"recipe {recipe.name!r}: head_size is {spec.kind}, but only a few sizes divide the width",
+            remedy="make it categorical, or put it in `fixed`",
+        )
+    if spec.rounding is None:
+        raise InputError(f"recipe {recipe.name!r}: {name} is a count and has no rounding", remedy="give it rounding=1")
+    if spec.kind == "linear" and (spec.low is None or spec.low < 1):
+        raise InputError(f"recipe {recipe.name!r}: {name} is a count and may fall below 1", remedy="give it low=1")
+    return (_whole(recipe, name, spec.rounding),)
+
+
+def _whole(recipe: Recipe, name: str, value: float | int | str) -> int:
+    if isinstance(value, str) or not math.isfinite(value) or value != int(value) or value < 1:
+        raise InputError(f"recipe {recipe.name!r}: {name} is {value!r}, must be a whole number of at least 1")
+    return int(value)
 
 
 def _check_sources(recipe: Recipe) -> None:

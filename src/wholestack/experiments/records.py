@@ -17,6 +17,7 @@ file                    record                          appears
 ``jobs/NAME/``          spec, result, curve, logs       while a trial runs
 ``claims.jsonl``        ``claim.Claim``                 when sealed
 ``findings.jsonl``      ``finding.Finding``             when found
+``skipped.jsonl``       ``finding.Skipped``             when a check did not apply
 ``outcome.json``        :class:`Outcome`                last of all
 ======================  ==============================  ===============================================
 
@@ -24,7 +25,7 @@ Costs are training FLOPs, times wall seconds since the epoch, losses bits per by
 """
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 from wholestack.claim import ClaimStatus
 from wholestack.record import Record
@@ -35,6 +36,8 @@ SMALL_ROLES: tuple[Role, ...] = ("random", "search", "ladder")
 """Trials: what is small beside rung and large run."""
 TrialOutcome = Literal["ok", "diverged", "out_of_memory", "timeout", "failed", "abandoned"]
 PhaseName = Literal["preflight", "data", "evaluation", "search", "scaling", "rung", "large", "landing"]
+PHASE_ORDER: tuple[PhaseName, ...] = get_args(PhaseName)
+"""The phases as they follow each other; every list of phases elsewhere is this one."""
 
 PHASES = "phases.jsonl"
 PLAN = "plan.json"
@@ -51,6 +54,7 @@ PREDICTED = "predicted.jsonl"
 PREPARED = "items/prepared.npz"
 STATEMENT = "data-statement.txt"
 BASELINES = "baselines.json"
+SKIPPED = "skipped.jsonl"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +129,9 @@ class SuggestionRecord(Record):
     origin: str = ""
     """How the suggestion was made."""
     note: str = ""
+    after: int | None = None
+    """Trials that were acknowledged when the search made it: it follows from these and from the suggestions before it.
+    ``None`` where it does not depend on them so (random, the laws' settings), and in older runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,6 +195,8 @@ class CurvePoint(Record):
     """Wall seconds of training so far."""
     cpu_seconds: float
     """CPU seconds of the process so far."""
+    at: float = 0.0
+    """When it was written, seconds since the epoch; 0 in a predicted curve, and in curves of older runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ moment loses nothing acknowledged and doubles nothing.
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,13 +19,14 @@ from wholestack.experiments.planning import check_budget
 from wholestack.experiments.preflight import versions
 from wholestack.experiments.progress import Watcher, nobody
 from wholestack.experiments.recipe import Recipe
-from wholestack.experiments.records import OUTCOME, Outcome, PhaseName
+from wholestack.experiments.records import OUTCOME, PHASE_ORDER, Outcome, PhaseName
 from wholestack.experiments.scheduling import search_space
-from wholestack.experiments.settings import training_plan
+from wholestack.experiments.settings import check_ends, training_plan
 from wholestack.experiments.settlement import recipe_of
 from wholestack.experiments.sources import sources_of
 from wholestack.experiments.stage import Stage, unfit
 from wholestack.experiments.training import TrainingRuns
+from wholestack.finding import Finding
 from wholestack.launch.local import LocalEngine, end_leftovers
 from wholestack.record import digest, to_builtins
 from wholestack.runs import RunDirectory, RunManifest, RunReader
@@ -35,21 +36,44 @@ PRELOAD = ("wholestack.experiments.worker",)
 
 
 def create(
-    path: Path, recipe: Recipe, *, budget_s: float, seed: int, stop_if_off: bool = False, at: float
+    path: Path,
+    recipe: Recipe,
+    *,
+    budget_s: float,
+    seed: int,
+    stop_if_off: bool = False,
+    recipe_given: str = "",
+    at: float,
 ) -> RunDirectory:
     """Make the run directory of a new rehearsal.
 
+    Args:
+        path: Made if it is missing.
+        recipe: What to rehearse.
+        budget_s: Wall time of the whole rehearsal.
+        seed: Everything random derives from it.
+        stop_if_off: Do not train the large run when the rung lands outside its interval.
+        recipe_given: What the user named to get this recipe, a built-in name or a file; empty if it came as a value.
+            The report says with it how to do it again.
+        at: Seconds since the epoch.
+
     Raises:
-        InputError: the space has a wrong bound, its centre makes no model, a source or item set is not there, or the
-            budget is too short.
+        InputError: the space has a wrong bound, its centre or a bound makes no run, a source or item set is not
+            there, or the budget is too short.
         RunDirectoryError: it is not empty or cannot be written.
     """
     training_plan(recipe, search_space(recipe).centre())
+    check_ends(recipe)
     check_budget(recipe, budget_s)
     sources_of(recipe)
     if recipe.items:
         data.given_items(Path(recipe.items))
-    config = {"recipe": to_builtins(recipe), "budget_s": budget_s, "stop_if_off": stop_if_off}
+    config: dict[str, object] = {
+        "recipe": to_builtins(recipe),
+        "recipe_given": recipe_given,
+        "budget_s": budget_s,
+        "stop_if_off": stop_if_off,
+    }
     return RunDirectory.create(
         path, RunManifest(kind=KIND, created_at=at, seed=seed, config=config, versions=versions())
     )
@@ -87,12 +111,13 @@ def rehearse(
         WholestackError: it could not be carried on; the run directory can be resumed.
     """
     with opened(run, watch=watch, budget_s=budget_s, clock=clock) as stage:
-        for phase, work in _phases(stage):
+        works = _works(stage)
+        for phase in PHASE_ORDER:
             if stage.clock.has_ended(phase):
                 continue
             stage.clock.began(phase)
             forbidden = unfit(run) if phase != "landing" else []
-            stage.clock.ended(phase, f"not run: {forbidden[0].check} failed" if forbidden else work())
+            stage.clock.ended(phase, _not_run(forbidden[0]) if forbidden else works[phase]())
     return run.read(OUTCOME, Outcome)
 
 
@@ -134,17 +159,22 @@ def token_of(run: RunReader) -> str:
     return "rehearsal-" + digest(os.fspath(run.path.resolve()), run.manifest.created_at)
 
 
-def _phases(stage: Stage) -> Sequence[tuple[PhaseName, Callable[[], str]]]:
-    return (
-        ("preflight", lambda: preflight.run(stage)),
-        ("data", lambda: data.run_data(stage)),
-        ("evaluation", lambda: data.run_evaluation(stage)),
-        ("search", lambda: search.run(stage, training_runs(stage))),
-        ("scaling", lambda: scaling.run(stage, training_runs(stage))),
-        ("rung", lambda: long_runs.run_rung(stage, training_runs(stage))),
-        ("large", lambda: long_runs.run_large(stage, training_runs(stage))),
-        ("landing", lambda: landing.run(stage)),
-    )
+def _works(stage: Stage) -> Mapping[PhaseName, Callable[[], str]]:
+    """What each phase does; it hands back one line on what came out."""
+    return {
+        "preflight": lambda: preflight.run(stage),
+        "data": lambda: data.run_data(stage),
+        "evaluation": lambda: data.run_evaluation(stage),
+        "search": lambda: search.run(stage, training_runs(stage)),
+        "scaling": lambda: scaling.run(stage, training_runs(stage)),
+        "rung": lambda: long_runs.run_rung(stage, training_runs(stage)),
+        "large": lambda: long_runs.run_large(stage, training_runs(stage)),
+        "landing": lambda: landing.run(stage),
+    }
+
+
+def _not_run(forbidden: Finding) -> str:
+    return f"not run: {forbidden.check} failed ({forbidden.cause})"
 
 
 def bytes_per_token(corpus: Corpus) -> dict[str, float]:

@@ -5,6 +5,7 @@ So for the same journals a resumed rehearsal suggests, to the last bit, what an 
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -55,7 +56,8 @@ def next_suggestion(
         return _random(recipe, plan, suggestions, seed)
     if recipe.max_trials is not None and searched >= recipe.max_trials:
         return None
-    return _searched(recipe, plan, suggestions, trials, seed=seed, memory=memory)
+    made = _searched(recipe, plan, suggestions, trials, seed=seed, memory=memory)
+    return replace(made, after=len(trials))
 
 
 def unfinished(suggestions: Sequence[SuggestionRecord], trials: Sequence[TrialRecord]) -> list[SuggestionRecord]:

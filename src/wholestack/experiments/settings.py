@@ -59,6 +59,19 @@ def training_plan(recipe: Recipe, params: Params) -> TrainingPlan:
     )
 
 
+def check_ends(recipe: Recipe) -> None:
+    """Refuse a space one of whose bounds makes no run: better before the search than in the middle of it.
+
+    Raises:
+        InputError: names the setting.
+    """
+    centre: Params = {spec.name: spec.centre for spec in recipe.dimensions}
+    for spec in recipe.dimensions:
+        for value in (*spec.choices, spec.low, spec.high, spec.extrapolated_high):
+            if value is not None:
+                training_plan(recipe, {**centre, spec.name: value})
+
+
 def cost_flops(recipe: Recipe, params: Params) -> float:
     """Training FLOPs of settings, a known function of them."""
     return training_plan(recipe, params).cost_flops

@@ -251,12 +251,12 @@ def _slowest_stretch(
     cpu_share = trial.cpu_seconds / (trial.seconds * trial.threads) if trial.seconds > 0 else 1.0
     worst = (trial.train_seconds / expected_s, 0, all_steps, cpu_share)
     span = max(1, math.ceil(SLOW_WINDOW_SHARE * len(curve)))
-    for first, last in zip(curve, curve[span:], strict=False):
-        steps, seconds = last.step - first.step, last.seconds - first.seconds
-        # A resumed process counts its CPU time from zero again: such a window says nothing.
-        if steps > 0 and seconds > SHORTEST_JUDGED_S and last.cpu_seconds > first.cpu_seconds:
-            cpu = (last.cpu_seconds - first.cpu_seconds) / (seconds * trial.threads)
-            worst = max(worst, (seconds / (per_step * steps), first.step, last.step, cpu))
+    for sitting in _sittings(curve):
+        for first, last in zip(sitting, sitting[span:], strict=False):
+            steps, seconds = last.step - first.step, last.seconds - first.seconds
+            if steps > 0 and seconds > SHORTEST_JUDGED_S:
+                cpu = (last.cpu_seconds - first.cpu_seconds) / (seconds * trial.threads)
+                worst = max(worst, (seconds / (per_step * steps), first.step, last.step, cpu))
     ratio, first_step, last_step, cpu_share = worst
     reason = "it was not given the processor" if cpu_share < 0.7 else "it had the processor"
     line = (
@@ -264,6 +264,16 @@ def _slowest_stretch(
         f" ({cpu_share:.2f} CPU s a second and thread: {reason})"
     )
     return ratio, line, trial.name
+
+
+def _sittings(curve: list[CurvePoint]) -> list[list[CurvePoint]]:
+    """The curve cut where a process went on from a checkpoint: it counts its CPU time from zero again."""
+    sittings: list[list[CurvePoint]] = []
+    for point in curve:
+        if not sittings or point.cpu_seconds < sittings[-1][-1].cpu_seconds:
+            sittings.append([])
+        sittings[-1].append(point)
+    return sittings
 
 
 def _settling(

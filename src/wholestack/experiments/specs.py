@@ -1,8 +1,9 @@
 """What a rehearsal hands to a training worker, and what it gets back. Needs no torch."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
+from wholestack.experiments.recipe import Device, Precision
 from wholestack.pretrain.config import ModelConfig, OptimizerConfig
 from wholestack.record import Record
 
@@ -25,8 +26,8 @@ class TrainingSpec(Record):
     threads: int
     checkpoints: bool
     """Whether to write checkpoints, and to go on from the last one."""
-    device: Literal["cpu", "cuda"] = "cpu"
-    precision: Literal["float32", "bfloat16"] = "float32"
+    device: Device = "cpu"
+    precision: Precision = "float32"
     bytes_per_token: dict[str, float]
     """Mean UTF-8 bytes of a token of each source: turns nats per token into bits per byte."""
 

@@ -10,18 +10,22 @@ from wholestack.experiments.planning import SAFETY
 from wholestack.experiments.progress import Progress, Watcher
 from wholestack.experiments.recipe import Recipe
 from wholestack.experiments.records import (
+    PHASES,
     PLAN,
+    SKIPPED,
+    SMALL_ROLES,
     SUGGESTIONS,
     TRIALS,
     Params,
     PhaseName,
+    PhaseRecord,
     Plan,
     Role,
     SuggestionRecord,
     TrialRecord,
 )
 from wholestack.experiments.settings import training_plan
-from wholestack.finding import Finding
+from wholestack.finding import Finding, Skipped
 from wholestack.launch.job import Engine
 from wholestack.runs import RunDirectory, RunReader
 
@@ -60,6 +64,11 @@ class Stage:
         """Put an ended trial on the disk."""
         self.run.append(TRIALS, trial)
 
+    def skip(self, skipped: Skipped) -> None:
+        """Put on the disk that a check did not apply; a phase that runs again does not say it twice."""
+        if skipped not in self.run.journal(SKIPPED, Skipped):
+            self.run.append(SKIPPED, skipped)
+
     def tell(self, phase: PhaseName, note: str, *, done: int = 0, total: int | None = None, left_s: float) -> None:
         """Tell the watcher where we are."""
         best = best_metric(self.recipe, self.trials)
@@ -78,6 +87,12 @@ def unfit(run: RunReader) -> list[Finding]:
         for each in run.findings()
         if each.check.startswith("machine.") and each.check != MACHINE_PACE and each.status == "fail"
     ]
+
+
+def phase_note(run: RunReader, phase: PhaseName) -> str:
+    """What came out of a phase, in one line; empty if it has not ended."""
+    ended = [each.note for each in run.journal(PHASES, PhaseRecord) if (each.phase, each.event) == (phase, "ended")]
+    return ended[-1] if ended else ""
 
 
 def find_claim(run: RunReader, name: str) -> Claim | None:
@@ -114,3 +129,16 @@ def expected_seconds(recipe: Recipe, plan: Plan, pace: Pace, params: Params, thr
     """Expected wall seconds of training with these settings."""
     alone = pace.seconds(training_plan(recipe, params).work)
     return alone / plan.speed_up if threads > 1 else alone
+
+
+def training_seconds(stage: Stage, role: Role, params: Params) -> float:
+    """Expected wall seconds of training: by the pace of the trials; of a long run also by how the rung kept to it."""
+    recipe, plan, trials = stage.recipe, stage.plan, stage.trials
+    pace = pace_of(recipe, plan, trials)
+    if role in SMALL_ROLES:
+        return expected_seconds(recipe, plan, pace, params, 1)
+    expected = expected_seconds(recipe, plan, pace, params, plan.large_threads)
+    rung = ended_trial(trials, "rung")
+    if rung is None or rung.outcome != "ok":
+        return expected
+    return expected * rung.train_seconds / expected_seconds(recipe, plan, pace, rung.params, plan.large_threads)

@@ -21,6 +21,7 @@ from wholestack.evals.prepared import PreparedItems
 from wholestack.evals.scores import Scores
 from wholestack.evals.scoring import score
 from wholestack.experiments.preflight import EXACT_CHECKSUM, EXACT_SIZE, ProbeResult
+from wholestack.experiments.recipe import Device, Precision
 from wholestack.experiments.records import CURVE, RESULT, SPEC, CurvePoint
 from wholestack.experiments.specs import TrainingResult, TrainingSpec
 from wholestack.journal import JournalWriter, read_journal, write_atomic
@@ -32,6 +33,8 @@ from wholestack.record import from_json, to_json
 
 CURVE_POINTS = 120
 CHECKPOINT_EVERY_S = 15.0
+CURVE_EVERY_S = CHECKPOINT_EVERY_S
+"""Longest time between two points of a curve: what a checkpoint keeps of a killed run, its budget must count."""
 LN2 = math.log(2)
 
 
@@ -59,30 +62,45 @@ def train_and_score(folder: str) -> None:
             threads=spec.threads,
             checkpoint_folder=place / "checkpoints" if spec.checkpoints else None,
             checkpoint_every_s=CHECKPOINT_EVERY_S if spec.checkpoints else None,
-            on_step=_curve_recorder(spec, known[-1].step if known else 0, curve.append),
+            on_step=curve_recorder(spec, known[-1] if known else None, curve.append),
             device=spec.device,
             precision=spec.precision,
         )
     write_atomic(place / RESULT, to_json(_result(spec, outcome), indent=2))
 
 
-def _curve_recorder(
-    spec: TrainingSpec, known_step: int, append: Callable[[CurvePoint], None]
+def curve_recorder(
+    spec: TrainingSpec,
+    known: CurvePoint | None,
+    append: Callable[[CurvePoint], None],
+    *,
+    clock: Callable[[], float] = time.time,
 ) -> Callable[[StepRecord], None]:
-    """Collect steps into at most about ``CURVE_POINTS`` points; steps up to ``known_step`` are on the curve already."""
+    """Collect steps into about ``CURVE_POINTS`` points, and more in a long run: the budget's clock reads them.
+
+    Args:
+        spec: Length, batch and mixture of the run.
+        known: The last point that is on the disk already; steps up to it come a second time after a kill.
+        append: Puts a point on the disk.
+        clock: Seconds since the epoch.
+    """
     every = max(1, spec.optimizer.steps // CURVE_POINTS)
     bits = _bits_per_byte_of_a_nat(spec)
     flops_per_token = training_flops(spec.model, 1)
     losses: list[float] = []
     norms: list[float] = []
+    last_s = known.seconds if known else 0.0
 
     def on_step(step: StepRecord) -> None:
+        nonlocal last_s
         if step.loss_nats is not None and step.gradient_norm is not None:
             losses.append(step.loss_nats)
             norms.append(step.gradient_norm)
-        if not losses or (step.step % every and step.step != spec.optimizer.steps):
+        due = step.step % every == 0 or step.step == spec.optimizer.steps
+        if not losses or not (due or step.seconds - last_s >= CURVE_EVERY_S):
             return
-        if step.step > known_step:
+        last_s = step.seconds
+        if known is None or step.step > known.step:
             append(
                 CurvePoint(
                     step=step.step,
@@ -93,6 +111,7 @@ def _curve_recorder(
                     lr=step.lr,
                     seconds=step.seconds,
                     cpu_seconds=_cpu_seconds(),
+                    at=clock(),
                 )
             )
         losses.clear()
@@ -146,22 +165,46 @@ def _cpu_seconds() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def probe(folder: str, shapes: dict[str, dict[str, int]], seconds_each: float) -> None:
+def probe(
+    folder: str,
+    shapes: dict[str, dict[str, int]],
+    seconds_each: float,
+    device: Device = "cpu",
+    precision: Precision = "float32",
+) -> None:
     """Multiply integers, then train each shape for a moment; writes ``result.json``.
+
+    Without the device the integers are multiplied by the CPU and nothing is trained: the result says so.
 
     Args:
         folder: Where to write.
         shapes: By name: ``layers, width, head_size, vocab_size, context, batch_size, threads``.
         seconds_each: About how long to train each.
+        device: What multiplies and trains.
+        precision: Arithmetic of the training.
     """
     started = time.monotonic()
+    found = device_name(device)
+    trained = {} if found is None else shapes
     result = ProbeResult(
-        checksum=exact_product_checksum(),
+        checksum=exact_product_checksum() if found is None else exact_product_checksum(_product_on(device)),
         expected_checksum=EXACT_CHECKSUM,
-        rates_flops_s={name: _training_rate(shape, seconds_each) for name, shape in shapes.items()},
+        rates_flops_s={name: _training_rate(shape, seconds_each, device, precision) for name, shape in trained.items()},
         seconds=time.monotonic() - started,
+        device=found,
     )
     write_atomic(Path(folder) / RESULT, to_json(result, indent=2))
+
+
+def device_name(device: Device) -> str | None:
+    """The device as its driver names it; ``None`` if it is not there."""
+    if device == "cpu":
+        return "cpu"
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else None
+
+
+def _product_on(device: Device) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
+    return lambda left, right: (left.to(device) @ right.to(device)).cpu()
 
 
 def exact_product_checksum(multiply: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] = torch.matmul) -> str:
@@ -177,7 +220,7 @@ def _integers(quadratic: int, linear: int, modulus: int) -> torch.Tensor:
     return torch.from_numpy(values.reshape(EXACT_SIZE, EXACT_SIZE).astype(np.float32))
 
 
-def _training_rate(shape: dict[str, int], seconds: float) -> float:
+def _training_rate(shape: dict[str, int], seconds: float, device: Device, precision: Precision) -> float:
     """Training FLOP/s of a shape: the best half of the steps, so that one hiccup does not shrink the plan."""
     model = ModelConfig(
         vocab_size=shape["vocab_size"],
@@ -188,21 +231,28 @@ def _training_rate(shape: dict[str, int], seconds: float) -> float:
         kv_heads=shape["width"] // shape["head_size"],
     )
     stamps: list[float] = []
-    deadline = time.monotonic() + seconds
     tokens = np.random.default_rng(0).integers(
         0, shape["vocab_size"], (shape["batch_size"], shape["context"] + 1), dtype=np.int64
     )
-    steps = 4
-    while not stamps or (time.monotonic() < deadline and len(stamps) < 400):
-        optimizer = OptimizerConfig(lr=1e-3, batch_size=shape["batch_size"], steps=steps)
+
+    def run(steps: int) -> None:
         train(
             model,
-            optimizer,
+            OptimizerConfig(lr=1e-3, batch_size=shape["batch_size"], steps=steps),
             lambda _: tokens,
             seed=0,
             threads=shape["threads"],
             on_step=lambda record: stamps.append(record.seconds),
+            device=device,
+            precision=precision,
         )
+
+    run(1)  # memory is touched, and on CUDA everything compiled, before the time counts
+    stamps.clear()
+    deadline = time.monotonic() + seconds
+    steps = 4
+    while not stamps or (time.monotonic() < deadline and len(stamps) < 400):
+        run(steps)
         steps *= 2
     gaps = [after - before for before, after in itertools.pairwise(stamps) if after > before]
     best_half = sorted(gaps)[: max(1, len(gaps) // 2)]

@@ -21,6 +21,7 @@ from wholestack.experiments.records import (
     PHASES,
     PLAN,
     PREDICTED,
+    SKIPPED,
     SUGGESTIONS,
     TRIALS,
     Baselines,
@@ -40,7 +41,6 @@ from wholestack.runs import CLAIMS, FINDINGS, RunManifest, RunReader
 
 R = TypeVar("R", bound=Record)
 
-SKIPPED = "skipped.jsonl"
 JOBS = "jobs"
 DATA_MANIFEST = "data/manifest.json"
 ITEMS_MANIFEST = "items/manifest.json"

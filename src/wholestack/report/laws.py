@@ -63,7 +63,23 @@ def _told(evidence: Evidence) -> Markup:
         told = paragraph(
             f"Law of the metric ({refitted}): ", element("code", laws.form), f", fitted to {printable(laws.basis)}."
         )
-    return join([told, listing(printable(each) for each in laws.warnings) if laws.warnings else Markup("")])
+    warnings = listing(printable(each) for each in laws.warnings) if laws.warnings else Markup("")
+    return join([told, _asymptotes(laws), warnings])
+
+
+def _asymptotes(laws: Laws) -> Markup:
+    """What the law says with its irreducible loss free and fixed, and what the gap does to the interval."""
+    free, fixed, target = laws.free_asymptote, laws.fixed_asymptote, laws.target
+    if free is None or fixed is None or target is None:
+        return Markup("")
+    gap = percent(abs(fixed / free - 1), signed=False)
+    span = percent((target.high - target.low) / target.value, signed=False)
+    return paragraph(
+        f"How low a loss can go at all is hard to read off small runs: at {flops(target.cost_flops)} the power law"
+        f" gives {number(free)} with its irreducible loss left free and {number(fixed)} with it fixed at half of the"
+        f" lowest loss seen, {gap} apart. The gap widens the interval, which spans {span} in all: its draws are spread"
+        " over the whole gap, or less of it, at least half, where the costlier runs speak against the fixed one."
+    )
 
 
 def _front(evidence: Evidence) -> plots.Front:

@@ -4,7 +4,7 @@ import itertools
 import shlex
 from collections import Counter
 
-from wholestack.experiments.records import PhaseRecord, TrialRecord
+from wholestack.experiments.records import PHASE_ORDER, PhaseRecord, TrialRecord
 from wholestack.finding import Finding, worst_first
 from wholestack.report import plots
 from wholestack.report.evidence import Evidence
@@ -14,8 +14,8 @@ from wholestack.report.statements import rows as plain_rows
 from wholestack.report.tables import Table, draw, folded
 from wholestack.report.verdict import metric_label
 
-_PHASES = ("preflight", "data", "evaluation", "search", "scaling", "rung", "large", "landing")
 _BETWEEN = "between"
+_LONGEST_PATH = 4096
 
 
 def failures_and_findings(evidence: Evidence) -> Markup:
@@ -128,7 +128,7 @@ def _phases(evidence: Evidence) -> Markup:
 
 
 def _shares(seconds: dict[str, float]) -> list[plots.Share]:
-    ordered = [*_PHASES, *(name for name in seconds if name not in _PHASES)]
+    ordered = [*PHASE_ORDER, *(name for name in seconds if name not in PHASE_ORDER)]
     return [
         plots.Share(label=name, seconds=seconds[name], colour=_colour(name))
         for name in ordered
@@ -137,14 +137,15 @@ def _shares(seconds: dict[str, float]) -> list[plots.Share]:
 
 
 def _colour(phase: str) -> str:
-    return f"phase-{_PHASES.index(phase) + 1}" if phase in _PHASES else "muted"
+    places: dict[str, int] = {name: place for place, name in enumerate(PHASE_ORDER, start=1)}
+    return f"phase-{places[phase]}" if phase in places else "muted"
 
 
 def _phase_table(evidence: Evidence, used: dict[str, float], planned: dict[str, float]) -> Table:
     notes: dict[str, str] = {each.phase: each.note for each in evidence.phases if each.event == "ended"}
     began = {each.phase for each in evidence.phases}
     rows = []
-    for name in [*_PHASES, *(key for key in {**planned, **used} if key not in _PHASES)]:
+    for name in [*PHASE_ORDER, *(key for key in {**planned, **used} if key not in PHASE_ORDER)]:
         state = "ended" if name in notes else "began, did not end" if name in began else "not reached"
         shown = (_seconds(planned.get(name)), _seconds(used.get(name)))
         rows.append((name, "–" if name == _BETWEEN else state, *shown, notes.get(name, "")))
@@ -240,10 +241,11 @@ def _commands(evidence: Evidence) -> list[Markup]:
 
 def _again(evidence: Evidence) -> str:
     manifest, plan = evidence.manifest, evidence.plan
-    recipe = evidence.recipe.get("name")
+    # Older runs, and recipes that came as a value, have a name alone.
+    recipe = manifest.config.get("recipe_given") or evidence.recipe.get("name")
     words = ["wholestack", "rehearse"]
     if isinstance(recipe, str):
-        words.append(shlex.quote(printable(recipe)))
+        words.append(shlex.quote(printable(recipe, limit=_LONGEST_PATH)))
     words += ["--out", "again", "--seed", str(manifest.seed)]
     if plan is not None:
         words += ["--budget", _budget(plan.budget_s), "--workers", str(plan.workers)]

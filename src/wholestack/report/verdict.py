@@ -13,6 +13,8 @@ from wholestack.report.quantities import flops, named, number, percent, plural, 
 
 Tone = Literal["ok", "warn", "fail", "unknown", "open"]
 
+_REFUSED = "no prediction: "
+"""Begins the reason of an outcome whose points could not support a law."""
 _LOWER_IS_BETTER = ("answer_bpb", "answer_nll", "choice_nll", "brier", "ece")
 
 
@@ -114,12 +116,15 @@ def _unfinished(evidence: Evidence) -> str:
 
 
 def _refused(outcome: Outcome) -> str:
+    if outcome.actual is None and outcome.reason and not outcome.reason.startswith(_REFUSED):
+        reason = outcome.reason.removeprefix("the large run: ").removeprefix("not trained: ")
+        return f"The large run was not trained, so no prediction of it was sealed: {_sentence(reason)}"
     trained = (
         f" A large run was trained all the same and came to {number(outcome.actual)}."
         if outcome.actual is not None
         else " No large run was completed."
     )
-    reason = outcome.reason.removeprefix("no prediction: ") or "no reason is recorded"
+    reason = outcome.reason.removeprefix(_REFUSED) or "no reason is recorded"
     return f"No prediction was made: {_sentence(reason)}{trained}"
 
 

@@ -88,6 +88,8 @@ class Validation:
 
     error: float
     """Root mean square of the errors in log loss over the shares."""
+    lack_of_fit: float
+    """The part of the error that noise and the uncertainty of the parameters do not explain, in log loss."""
     log_score: float
     """Mean log predictive density of the costlier runs' level; larger is better."""
 
@@ -99,16 +101,20 @@ def validate(
 
     The scales of the scatter are those of ``error``, the fit to all runs: a few cheap runs cannot tell them.
     """
-    errors, scores = [], []
+    errors, expected, scores = [], [], []
     for count in train_counts(len(table)):
         train, test = table.take(np.arange(count)), table.take(np.arange(count, len(table)))
         fitted = fit_form(form, train, error, rng, log_asymptote=log_asymptote, refits=1)
         missed = test.log_loss - fitted.predict(test)
         theta, _ = replicates(fitted, train, VALIDATION_REPLICATES, rng)
         spread = form.law(fitted.frame.features(test))(theta).value - fitted.predict(test)
-        errors.append(error.offset(missed))
+        errors.append(error.offset(missed) ** 2)
+        expected.append(error.expected_offset(missed, spread) ** 2)
         scores.append(error.log_score(missed, spread))
-    return Validation(error=float(np.sqrt(np.mean(np.square(errors)))), log_score=float(np.mean(scores)))
+    unexplained = max(0.0, float(np.mean(errors) - np.mean(expected)))
+    return Validation(
+        error=float(np.sqrt(np.mean(errors))), lack_of_fit=float(np.sqrt(unexplained)), log_score=float(np.mean(scores))
+    )
 
 
 def train_counts(n_runs: int) -> list[int]:

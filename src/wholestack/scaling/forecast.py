@@ -9,7 +9,8 @@ What goes into the interval, each as draws:
 3. asymptote: the forecast with E free and with E fixed are both reported, and draws are spread over their gap (over
    half of it where validation refutes the fixed one);
 4. noise of the one run that will be trained, with its own uncertainty;
-5. what no form says: a discrepancy that grows with the decades beyond the costliest run and with the validation error.
+5. what no form says: a discrepancy that grows with the decades beyond the costliest run and with the lack of fit: the
+   part of the validation error that noise and the uncertainty of the parameters, which are counted above, leave over.
 """
 
 import math
@@ -42,8 +43,8 @@ MIN_DECADES = 1.0
 REPLICATES = 400
 DISCREPANCY_PER_DECADE = 0.015
 """Standard deviation of log loss that no form explains, per decade beyond the costliest run."""
-VALIDATION_SHARE = 0.5
-"""Part of the validation error that is taken for lack of fit, again per decade: scatter that is not noise persists."""
+LACK_SHARE = 0.5
+"""Part of the lack of fit in validation that is expected again, per decade."""
 BLIND_DECADES = 0.3
 """Tokens per parameter within a factor of two: the horizon was not varied."""
 SMALLEST_BELIEF = 0.5
@@ -340,9 +341,9 @@ def _draws(law: LossLaw, family: Family, target: Table) -> Array:
     rows = np.arange(REPLICATES)
     level = np.stack([each.draws_at(target) for each in family.fits])[chosen, rows]
     noise = np.stack([each.noise for each in family.fits])[chosen, rows]
-    missed = float(family.weights @ [each.validation.error for each in family.fits])
+    lack = float(family.weights @ [each.validation.lack_of_fit for each in family.fits])
     decades = max(0.0, _log_ratio(law, target)) / math.log(10)
-    discrepancy = (DISCREPANCY_PER_DECADE + VALIDATION_SHARE * missed) * decades
+    discrepancy = (DISCREPANCY_PER_DECADE + LACK_SHARE * lack) * decades
     gap = family.gap_at(target) * (law.uniform[:, 1] - 0.5)
     return np.asarray(level + law.excess + gap + noise * law.normal[:, 0] + discrepancy * law.normal[:, 1])
 

@@ -54,6 +54,9 @@ class ErrorModel(Protocol):
     def offset(self, residuals: Array) -> float:
         """Root mean square (symmetric) or location (one-sided) of held-out residuals: the error of the law there."""
 
+    def expected_offset(self, missed: Array, spread: Array) -> float:
+        """Root mean square of :meth:`offset` if the law were true, with only noise and fit in the way."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Huber:
@@ -99,6 +102,10 @@ class Huber:
         size = np.abs(residuals)
         return float(np.sqrt(np.mean(np.minimum(size, 4 * max(float(np.median(size)), SMALLEST_NOISE)) ** 2)))
 
+    def expected_offset(self, missed: Array, spread: Array) -> float:
+        """Noise of a run and spread of the replicates, root mean square over the held-out runs."""
+        return float(np.sqrt(self.scale**2 + np.mean(spread**2)))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edge:
@@ -140,14 +147,17 @@ class Edge:
 
     def log_score(self, missed: Array, spread: Array) -> float:
         """Normal density of the edge's shift: its own uncertainty is the curvature of the likelihood there."""
-        shift = self._shift(missed)
-        own = 1 / float(self.penalty(missed - shift).curvature.sum())
-        variance = float(np.mean(spread.mean(axis=1) ** 2)) + own
+        shift, variance = self._shift(missed), self.expected_offset(missed, spread) ** 2
         return -0.5 * (min(shift**2 / variance, 16.0) + float(np.log(variance)))
 
     def offset(self, residuals: Array) -> float:
         """How far the edge of held-out residuals lies from zero."""
         return abs(self._shift(residuals))
+
+    def expected_offset(self, missed: Array, spread: Array) -> float:
+        """Spread of the replicates' mean level, and the uncertainty of the shift: the curvature of its likelihood."""
+        own = 1 / float(self.penalty(missed - self._shift(missed)).curvature.sum())
+        return float(np.sqrt(np.mean(spread.mean(axis=1) ** 2) + own))
 
     def _shift(self, residuals: Array) -> float:
         """The most likely shift of the edge."""

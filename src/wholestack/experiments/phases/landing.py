@@ -10,7 +10,6 @@ from wholestack.experiments.phases.long_runs import go_or_no_go
 from wholestack.experiments.records import (
     LAWS_RUNG,
     OUTCOME,
-    PHASES,
     PLAN,
     REPORT,
     SMALL_ROLES,
@@ -18,13 +17,12 @@ from wholestack.experiments.records import (
     Landing,
     Laws,
     Outcome,
-    PhaseRecord,
     Plan,
     Role,
     TrialRecord,
 )
 from wholestack.experiments.settlement import keep_new, settle
-from wholestack.experiments.stage import Stage, ended_trial, find_claim, unfit
+from wholestack.experiments.stage import Stage, ended_trial, find_claim, phase_note, unfit
 from wholestack.experiments.standing import standing
 from wholestack.finding import EXIT_FINDINGS, EXIT_UNKNOWN
 from wholestack.runs import RunReader
@@ -52,7 +50,6 @@ def make_outcome(stage: Stage) -> Outcome:
     completed = [trial for trial in trials if trial.role in SMALL_ROLES and trial.outcome == "ok"]
     lines = claim_lines(run, now=stage.clock.now)
     go, why = go_or_no_go(stage)
-    refused = laws is not None and not laws.supported
     return Outcome(
         metric=name,
         predicted=large.predicted if large else None,
@@ -69,7 +66,7 @@ def make_outcome(stage: Stage) -> Outcome:
         failures=dict(Counter(trial.outcome for trial in searched if trial.outcome != "ok")),
         seconds=stage.clock.used_s,
         go=go if ended_trial(trials, "rung") is not None else None,
-        reason=f"no prediction: {laws.refusal}" if refused and laws else _reason(run, large, why),
+        reason=_reason(run, laws, large, why),
         claims=lines,
         exit_code=_exit_code(lines, large, unfit=bool(unfit(run))),
         report=REPORT,
@@ -117,11 +114,15 @@ def _metric_name(stage: Stage) -> str:
     return metric_name(stage.recipe.metric, ItemSet.load(folder)) if (folder / "manifest.json").exists() else ""
 
 
-def _reason(run: RunReader, large: Landing | None, why_go: str) -> str:
-    if large is not None and large.actual is not None:
-        return why_go
-    notes = [each.note for each in run.journal(PHASES, PhaseRecord) if each.phase == "large" and each.event == "ended"]
-    return f"the large run: {notes[-1] if notes else 'not reached'}; {why_go}"
+def _reason(run: RunReader, laws: Laws | None, large: Landing | None, why_go: str) -> str:
+    """Why go or no-go, or why there is no prediction; and if the large run has no result, why not."""
+    trained = large is not None and large.actual is not None
+    note = phase_note(run, "large") or "not reached"
+    missing = [] if trained else [f"the large run: {note}"]
+    if laws is not None and not laws.supported:
+        return "; ".join([f"no prediction: {laws.refusal}", *missing])
+    said = why_go in note or why_go.endswith(note)
+    return why_go if trained else "; ".join(missing if said else [*missing, why_go])
 
 
 def _exit_code(lines: tuple[ClaimLine, ...], large: Landing | None, *, unfit: bool) -> int:

@@ -25,7 +25,7 @@ from wholestack.experiments.records import (
 from wholestack.experiments.scheduling import suggestion_record
 from wholestack.experiments.settings import training_plan
 from wholestack.experiments.settlement import judge_data, keep_new, settle
-from wholestack.experiments.stage import Stage, claim_named, ended_trial, expected_seconds, find_claim, pace_of
+from wholestack.experiments.stage import Stage, claim_named, ended_trial, find_claim, phase_note, training_seconds
 from wholestack.experiments.training import TrainingRuns
 from wholestack.finding import finding
 from wholestack.journal import JournalWriter
@@ -71,7 +71,8 @@ def go_or_no_go(stage: Stage) -> tuple[bool, str]:
     """Whether the rung supports the large run, and why."""
     claim = find_claim(stage.run, claims.metric_claim("rung"))
     if claim is None:
-        return False, "there was no prediction for the rung"
+        note = phase_note(stage.run, "rung")
+        return False, f"the rung was {note}" if note.startswith("not ") else "there was no prediction for the rung"
     status = status_of(claim, stage.run.findings(), now=stage.clock.now)
     if status == "held":
         return True, "the rung landed inside its interval"
@@ -101,7 +102,12 @@ def _train(
             return None, why_not
         metric = metric_name(stage.recipe.metric, ItemSet.load(stage.run.path / "items"))
         claims.seal_run(
-            stage, role, lawful or params, forecast=forecast, seconds=_expected_s(stage, params), metric=metric
+            stage,
+            role,
+            lawful or params,
+            forecast=forecast,
+            seconds=training_seconds(stage, role, params),
+            metric=metric,
         )
         _predict_curve(stage, runs, role, suggestion, forecast)
         stage.run.append(SUGGESTIONS, suggestion)
@@ -130,7 +136,7 @@ def _why_not(stage: Stage, suggestion: SuggestionRecord) -> str:
     if data.status != "ok":
         stage.run.report(data)
         return data.cause
-    needed_s = _expected_s(stage, suggestion.params) + RESERVE_S
+    needed_s = training_seconds(stage, suggestion.role, suggestion.params) + RESERVE_S
     # Everything but this run is done: starting it late costs less than never having an answer, within reason.
     if needed_s > stage.clock.left_s + max(SMALLEST_OVERRUN_S, 0.1 * stage.clock.budget_s):
         stage.run.report(
@@ -154,7 +160,7 @@ def _watch(
 ) -> TrialRecord:
     """Start a long run and tell its progress until it ended."""
     role = suggestion.role
-    runs.start(suggestion, expected_s=_expected_s(stage, suggestion.params))
+    runs.start(suggestion, expected_s=training_seconds(stage, suggestion.role, suggestion.params))
     expected = runs.predicted(suggestion.name)
     reported = False
     while True:
@@ -254,14 +260,3 @@ def _shape_of_curve(stage: Stage, role: Role) -> TrialRecord | None:
 
 def _nearest(curve: Sequence[CurvePoint], cost: float) -> CurvePoint | None:
     return min(curve, key=lambda point: abs(point.cost_flops - cost), default=None)
-
-
-def _expected_s(stage: Stage, params: Params) -> float:
-    """From the pace of the trials, corrected by how the rung kept to it."""
-    pace = pace_of(stage.recipe, stage.plan, stage.trials)
-    threads = stage.plan.large_threads
-    expected = expected_seconds(stage.recipe, stage.plan, pace, params, threads)
-    rung = ended_trial(stage.trials, "rung")
-    if rung is None or rung.outcome != "ok":
-        return expected
-    return expected * rung.train_seconds / expected_seconds(stage.recipe, stage.plan, pace, rung.params, threads)

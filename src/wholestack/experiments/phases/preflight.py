@@ -5,7 +5,16 @@ from pathlib import Path
 from wholestack.errors import EngineError
 from wholestack.experiments import claims
 from wholestack.experiments.planning import make_plan, needs, probe_shapes
-from wholestack.experiments.preflight import ProbeResult, judge_checksum, judge_machine, read_machine
+from wholestack.experiments.preflight import (
+    NO_DEVICE,
+    ProbeResult,
+    judge_checksum,
+    judge_device,
+    judge_machine,
+    read_machine,
+    skipped_checks,
+)
+from wholestack.experiments.recipe import Device, Recipe
 from wholestack.experiments.records import PLAN, RESULT
 from wholestack.experiments.stage import Stage
 from wholestack.finding import Finding, finding
@@ -14,44 +23,59 @@ from wholestack.record import from_json
 
 PROBE_ENTRY = "wholestack.experiments.worker:probe"
 PROBE_S = 1.2
-PROBE_LIMIT_S = 120.0
+PROBE_LIMIT_S: dict[Device, float] = {"cpu": 120.0, "cuda": 600.0}
+"""A CUDA device compiles every shape before its first step."""
 
 
 def run(stage: Stage) -> str:
-    """Read the machine, probe it, seal its claims, write the plan."""
+    """Read the machine, probe it, seal its claims, write the plan; without the recipe's device there is no plan."""
     stage.tell("preflight", "reading the machine", left_s=stage.clock.left_s)
     reading = read_machine(stage.run.path, clock=lambda: stage.clock.now)
     for each in judge_machine(reading, needs(stage.recipe)):
         stage.run.report(each)
+    for skipped in skipped_checks(stage.recipe.device):
+        stage.skip(skipped)
     stage.tell("preflight", "multiplying integers, measuring speed", left_s=stage.clock.left_s)
-    probe = run_probe(
-        stage.engine, stage.run.folder("jobs/preflight"), probe_shapes(stage.recipe, threads=stage.recipe.large_threads)
-    )
+    probe = run_probe(stage.engine, stage.run.folder("jobs/preflight"), stage.recipe)
     exact = claims.seal_machine(stage, reading.host)
     verdict = stage.run.report(judge_checksum(probe, reading.host, settles=exact.id, at=stage.clock.now))
+    if stage.recipe.device == "cuda":
+        stage.run.report(judge_device(probe, reading.host, at=stage.clock.now))
+    multiplies = f"multiplies {'right' if verdict.status == 'ok' else 'WRONG'}"
+    if probe.device is None:
+        return f"{multiplies}; {NO_DEVICE}, so there is no plan"
     stage.run.report(_speed(probe, reading.host, stage.clock.now))
     plan = make_plan(
         stage.recipe, budget_s=stage.clock.budget_s, used_s=stage.clock.used_s, rates_flops_s=probe.rates_flops_s
     )
     stage.run.write(PLAN, plan)
     rates = ", ".join(f"{rate:.2e} FLOP/s ({name})" for name, rate in probe.rates_flops_s.items())
-    return f"multiplies {'right' if verdict.status == 'ok' else 'WRONG'}; trains at {rates}"
+    return f"{multiplies}; trains at {rates}"
 
 
-def run_probe(engine: Engine, folder: Path, shapes: dict[str, dict[str, int]]) -> ProbeResult:
-    """Run the probes as a job in a folder.
+def run_probe(engine: Engine, folder: Path, recipe: Recipe) -> ProbeResult:
+    """Run the probes of a recipe, on its device and in its precision, as a job in a folder.
 
     Raises:
         EngineError: the probe did not end well; without it there is no plan.
     """
+    shapes = probe_shapes(recipe, threads=recipe.large_threads)
     state = run_to_end(
         engine,
         Job(
             name="preflight",
             entry=PROBE_ENTRY,
-            arguments={"folder": str(folder), "shapes": shapes, "seconds_each": PROBE_S},
+            arguments={
+                "folder": str(folder),
+                "shapes": shapes,
+                "seconds_each": PROBE_S,
+                "device": recipe.device,
+                "precision": recipe.precision,
+            },
             folder=folder,
-            limits=Limits(wall_s=PROBE_LIMIT_S, threads=max(shape["threads"] for shape in shapes.values())),
+            limits=Limits(
+                wall_s=PROBE_LIMIT_S[recipe.device], threads=max(shape["threads"] for shape in shapes.values())
+            ),
         ),
     )
     if state.outcome != "done":

@@ -11,7 +11,7 @@ from wholestack.experiments.phases.search import POLL_S, acknowledge, seconds_of
 from wholestack.experiments.planning import ladder_costs
 from wholestack.experiments.records import LAWS_SEARCH, SUGGESTIONS, Laws
 from wholestack.experiments.scheduling import suggestion_record, unfinished
-from wholestack.experiments.stage import Stage, expected_seconds, pace_of
+from wholestack.experiments.stage import Stage, training_seconds
 from wholestack.experiments.training import TrainingRuns
 from wholestack.finding import finding
 
@@ -64,11 +64,11 @@ def _climb(stage: Stage, runs: TrainingRuns) -> None:
             step = suggestion_record(stage.recipe, "ladder", number, params, seed=stage.seed, origin="laws")
             stage.run.append(SUGGESTIONS, step)
     waiting = [each for each in unfinished(stage.suggestions, stage.trials) if each.role == "ladder"]
-    pace, total = pace_of(stage.recipe, stage.plan, stage.trials), len(waiting)
+    total = len(waiting)
     while waiting or runs.running:
         while waiting and len(runs.running) < stage.recipe.workers:
             step = waiting.pop(0)
-            runs.start(step, expected_s=expected_seconds(stage.recipe, stage.plan, pace, step.params, 1))
+            runs.start(step, expected_s=training_seconds(stage, step.role, step.params))
         for trial in runs.collect(POLL_S):
             acknowledge(stage, trial)
         done = total - len(waiting) - len(runs.running)

@@ -7,7 +7,7 @@ from wholestack.experiments.laws import front_trials
 from wholestack.experiments.planning import RESERVE_S, SAFETY, small_step
 from wholestack.experiments.records import SMALL_ROLES, SUGGESTIONS, SuggestionRecord, TrialRecord
 from wholestack.experiments.scheduling import next_suggestion, unfinished
-from wholestack.experiments.stage import Stage, expected_seconds, pace_of
+from wholestack.experiments.stage import Stage, pace_of, training_seconds
 from wholestack.experiments.training import TrainingRuns
 from wholestack.finding import Status, finding
 from wholestack.search.models import Memory
@@ -112,7 +112,7 @@ def _start_next(stage: Stage, runs: TrainingRuns, waiting: list[SuggestionRecord
     """Start one trial: a left-over of an interrupted session first. ``False`` when no more may be started."""
     if waiting:
         left_over = waiting.pop(0)
-        runs.start(left_over, expected_s=_expected_s(stage, left_over))
+        runs.start(left_over, expected_s=_wall_s(stage, left_over))
         return True
     suggestion = next_suggestion(
         stage.recipe, stage.plan, stage.suggestions, stage.trials, seed=stage.seed, memory=memory
@@ -120,18 +120,17 @@ def _start_next(stage: Stage, runs: TrainingRuns, waiting: list[SuggestionRecord
     if suggestion is None or not _fits(stage, suggestion):
         return False
     stage.run.append(SUGGESTIONS, suggestion)
-    runs.start(suggestion, expected_s=_expected_s(stage, suggestion))
+    runs.start(suggestion, expected_s=_wall_s(stage, suggestion))
     return True
 
 
 def _fits(stage: Stage, suggestion: SuggestionRecord) -> bool:
     """Whether a trial would end before the time for the rest begins."""
-    return _expected_s(stage, suggestion) + SPARE * seconds_of_the_rest(stage) < stage.clock.left_s
+    return _wall_s(stage, suggestion) + SPARE * seconds_of_the_rest(stage) < stage.clock.left_s
 
 
-def _expected_s(stage: Stage, suggestion: SuggestionRecord) -> float:
-    pace = pace_of(stage.recipe, stage.plan, stage.trials)
-    return expected_seconds(stage.recipe, stage.plan, pace, suggestion.params, 1) + SCORING_S
+def _wall_s(stage: Stage, suggestion: SuggestionRecord) -> float:
+    return training_seconds(stage, suggestion.role, suggestion.params) + SCORING_S
 
 
 def _tell(stage: Stage, runs: TrainingRuns) -> None:

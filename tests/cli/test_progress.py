@@ -1,0 +1,21 @@
+"""Progress without a terminal: a numbered line at the beginning of every phase."""
+
+import io
+
+from wholestack.cli.progress import TerminalWatcher
+from wholestack.experiments.progress import Progress
+from wholestack.experiments.records import PHASE_ORDER, PhaseName
+
+
+def moment(phase: PhaseName, done: int) -> Progress:
+    return Progress(phase=phase, done=done, total=None, best=None, left_s=75.0, note="at work")
+
+
+def test_every_phase_is_announced_once_with_its_place_among_all() -> None:
+    stream = io.StringIO()
+    with TerminalWatcher(stream) as watch:
+        for phase in PHASE_ORDER:
+            watch(moment(phase, 0))
+            watch(moment(phase, 1))
+    announced = [line.split()[1:] for line in stream.getvalue().splitlines() if "[" in line]
+    assert announced == [[f"[{place}/8]", phase] for place, phase in enumerate(PHASE_ORDER, start=1)]
