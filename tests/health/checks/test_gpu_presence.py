@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.health.gpu_host import LOG, key, line, look, lspci, nvlink, outputs, smi, told
+from tests.health.gpu_host import LOG, MOMENT, block, document, key, line, look, lspci, nvlink, outputs, smi, told
 from wholestack.health.check import Expectation
 from wholestack.remote.batch import Output
 
@@ -93,8 +93,6 @@ def test_no_gpu_listed_of_eight_is_one_finding_of_the_host():
 
 
 def test_a_document_that_describes_fewer_gpus_than_it_counts_is_never_ok():
-    from tests.health.gpu_host import block, document
-
     seven = document([block(index) for index in range(7)], attached=8)
     found = look(nvidia_smi=seven, pci=lspci(without=[7]))
     assert "gpu.count" not in found.passed
@@ -141,3 +139,16 @@ def test_what_the_tool_says_on_standard_error_counts():
     said = b"Unable to determine the device handle for GPU0000:9B:00.0: Unknown Error\n"
     split = Output(name="nvidia_smi", stdout=smi(without=[4]).encode(), stderr=said, exit_status=15)
     assert told(nvidia_smi=split, expectation=EIGHT, nvlink_status=nvlink(without=[4])) == OFF
+
+
+def test_a_line_from_before_the_host_came_up_does_not_count():
+    moment = MOMENT.replace("uptime=2592000.00", "uptime=3600.00")
+    assert told(kernel_log=line(3, FELL), moment=moment) == []
+    assert told(kernel_log=line(0.5, FELL), moment=moment) == OFF
+
+
+def test_two_gpus_with_one_address_are_a_document_that_nothing_can_rely_on():
+    twice = document([block(0), block(0), *(block(index) for index in range(2, 8))])
+    found = look(nvidia_smi=twice)
+    assert ("gpu.unreadable", "unknown") in {(each.symptom.cause.code, each.status) for each in found.symptoms}
+    assert not {"gpu.ecc", "gpu.row_remap", "gpu.count"} & set(found.passed)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from wholestack.health.check import Cause, Check, Seen, Symptom
-from wholestack.health.checks.nvidia import NVIDIA_SMI, QUIET_HOURS, Reader, per_gpu
+from wholestack.health.checks.nvidia import NVIDIA_SMI, QUIET_HOURS, UNREADABLE, Reader, per_gpu
 from wholestack.health.checks.pci import INVENTORY as PCI
 from wholestack.health.checks.xid import SWITCH_FATAL, SWITCH_NONFATAL
 from wholestack.health.formats.kernel_log import ZONE_SLACK_HOURS
@@ -219,7 +219,7 @@ CHECKS = (
         about="GPUs behind NVSwitches have joined the fabric and are well connected",
         probes=(NVIDIA_SMI,),
         parts=("gpu",),
-        causes=(NOT_JOINED, UNWELL),
+        causes=(NOT_JOINED, UNWELL, UNREADABLE),
         judge=per_gpu(_judge_fabric),
     ),
 )

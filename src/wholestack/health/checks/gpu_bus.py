@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from wholestack.health.check import Cause, Check, Counter, Limit, Seen, Symptom, Trait
-from wholestack.health.checks.nvidia import NVIDIA_SMI, Reader, gpu_part, per_gpu, unreliable
+from wholestack.health.checks.nvidia import NVIDIA_SMI, UNREADABLE, Reader, gpu_part, per_gpu, unreliable
 from wholestack.health.checks.pci import LINKS
 from wholestack.health.formats.nvidia_smi import Gpu, reading
 from wholestack.health.probe import NotThereError
@@ -128,7 +128,7 @@ CHECKS = (
         about="width and speed of the GPUs' PCIe links (an idle GPU may slow its link down)",
         probes=(NVIDIA_SMI, LINKS),
         parts=("gpu",),
-        causes=(WIDTH, SPEED, WIDTH_MAX, SPEED_MAX, REPLAYS),
+        causes=(WIDTH, SPEED, WIDTH_MAX, SPEED_MAX, REPLAYS, UNREADABLE),
         limits=(REPLAYS_PER_HOUR,),
         judge=_judge,
         counters=_counters,

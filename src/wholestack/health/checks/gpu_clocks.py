@@ -7,7 +7,7 @@ active at the moment of the look counts; so does the share of time that the driv
 from collections.abc import Iterable, Iterator
 
 from wholestack.health.check import Cause, Check, Counter, Limit, Measure, Scalar, Seen, Symptom, Trait
-from wholestack.health.checks.nvidia import NVIDIA_SMI, Reader, is_desktop, listed, per_gpu
+from wholestack.health.checks.nvidia import NVIDIA_SMI, UNREADABLE, Reader, is_desktop, listed, per_gpu
 from wholestack.health.formats.nvidia_smi import Gpu, reading
 
 THERMAL = Cause(
@@ -277,7 +277,7 @@ CHECKS = (
         about="GPUs slowed down by heat or power, now or for part of the time",
         probes=(NVIDIA_SMI,),
         parts=("gpu",),
-        causes=(THERMAL, POWER_BRAKE, HARDWARE, SOFTWARE_THERMAL, SHARE, CLOCK_OUTLIER),
+        causes=(THERMAL, POWER_BRAKE, HARDWARE, SOFTWARE_THERMAL, SHARE, CLOCK_OUTLIER, UNREADABLE),
         measures=_clocks,
         limits=(THROTTLED_SHARE,),
         judge=per_gpu(_judge_throttle),
@@ -288,7 +288,7 @@ CHECKS = (
         about="GPUs at their limit of temperature, or hotter than others under the same load",
         probes=(NVIDIA_SMI,),
         parts=("gpu",),
-        causes=(HOT, WARM, TEMPERATURE_OUTLIER),
+        causes=(HOT, WARM, TEMPERATURE_OUTLIER, UNREADABLE),
         limits=(HOT_C,),
         judge=per_gpu(_judge_temperature),
         measures=_temperatures,
@@ -298,7 +298,7 @@ CHECKS = (
         about="power limits below the default, and power that differs from that of others",
         probes=(NVIDIA_SMI,),
         parts=("gpu",),
-        causes=(POWER_LIMITED, POWER_OUTLIER),
+        causes=(POWER_LIMITED, POWER_OUTLIER, UNREADABLE),
         limits=(POWER_SHARE,),
         judge=per_gpu(_judge_power),
         traits=_power_traits,

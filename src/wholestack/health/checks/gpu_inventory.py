@@ -8,7 +8,16 @@ from collections import Counter as Tally
 from collections.abc import Iterator, Sequence
 
 from wholestack.health.check import Cause, Check, Seen, Symptom, Trait
-from wholestack.health.checks.nvidia import NVIDIA_SMI, SILENT_TOOLS, Reader, listed, per_gpu, text_of, unreliable
+from wholestack.health.checks.nvidia import (
+    NVIDIA_SMI,
+    SILENT_TOOLS,
+    UNREADABLE,
+    Reader,
+    listed,
+    per_gpu,
+    text_of,
+    unreliable,
+)
 from wholestack.health.formats.nvidia_smi import Gpu, Smi, reading
 from wholestack.health.parts import Part, pci_key
 from wholestack.health.probe import Format, Probe, UnreadableError
@@ -249,7 +258,7 @@ CHECKS = (
         about="the NVIDIA driver runs, its parts fit together, its version is the fleet's",
         probes=(NVIDIA_SMI, MODULE_VERSION),
         parts=("driver",),
-        causes=(NOT_LOADED, MISMATCH, NVML, DRIVER, CUDA),
+        causes=(NOT_LOADED, MISMATCH, NVML, DRIVER, CUDA, UNREADABLE),
         judge=_judge_driver,
         traits=_driver_traits,
         trait_names=(
@@ -262,7 +271,7 @@ CHECKS = (
         about="name and memory size of the GPUs",
         probes=(NVIDIA_SMI,),
         parts=("gpu",),
-        causes=(BOARD, MEMORY),
+        causes=(BOARD, MEMORY, UNREADABLE),
         judge=_judge_board,
         traits=_board_traits,
         trait_names=(
@@ -275,7 +284,7 @@ CHECKS = (
         about="VBIOS version, against siblings, fleet or profile",
         probes=(NVIDIA_SMI,),
         parts=("gpu",),
-        causes=(VBIOS,),
+        causes=(VBIOS, UNREADABLE),
         judge=_judge_vbios,
         traits=lambda seen: _traits_of("gpu.vbios", "vbios_version", VBIOS, seen),
         trait_names=("gpu.vbios",),
@@ -285,7 +294,7 @@ CHECKS = (
         about="corrupted infoROM (the GPU works all the same) and odd infoROM images",
         probes=(NVIDIA_SMI,),
         parts=("gpu",),
-        causes=(INFOROM, INFOROM_IMAGE),
+        causes=(INFOROM, INFOROM_IMAGE, UNREADABLE),
         judge=_judge_inforom,
         traits=lambda seen: _traits_of("gpu.inforom_image", "inforom_version/img_version", INFOROM_IMAGE, seen),
         trait_names=("gpu.inforom_image",),
@@ -295,7 +304,7 @@ CHECKS = (
         about="MIG mode that waits for a reset, or differs from the fleet's",
         probes=(NVIDIA_SMI,),
         parts=("gpu",),
-        causes=(MIG_PENDING, MIG_MODE),
+        causes=(MIG_PENDING, MIG_MODE, UNREADABLE),
         judge=per_gpu(_judge_mig),
         traits=lambda seen: _traits_of("gpu.mig_mode", "mig_mode/current_mig", MIG_MODE, seen),
         trait_names=("gpu.mig_mode",),
@@ -305,7 +314,7 @@ CHECKS = (
         about="persistence mode off where siblings or fleet have it on",
         probes=(NVIDIA_SMI,),
         parts=("gpu",),
-        causes=(PERSISTENCE,),
+        causes=(PERSISTENCE, UNREADABLE),
         judge=_judge_persistence,
         traits=lambda seen: _traits_of("gpu.persistence", "persistence_mode", PERSISTENCE, seen),
         trait_names=("gpu.persistence",),

@@ -7,7 +7,7 @@ effect at the next reset of the GPU; a failed one, or more SRAM errors than the 
 from collections.abc import Iterable, Iterator
 
 from wholestack.health.check import Cause, Check, Counter, Limit, Seen, Symptom, Trait
-from wholestack.health.checks.nvidia import NVIDIA_SMI, Reader, is_desktop, listed, per_gpu, text_of
+from wholestack.health.checks.nvidia import NVIDIA_SMI, UNREADABLE, Reader, is_desktop, listed, per_gpu, text_of
 from wholestack.health.formats.nvidia_smi import Gpu, Smi, reading
 
 _MEMORY_XIDS = ("gpu.xid_memory", "gpu.xid_contained", "gpu.xid_remap", "gpu.xid_application", "gpu.recovery_action")
@@ -256,7 +256,7 @@ CHECKS = (
         about="memory rows that wait for a remap, could not be remapped, or have no spare left",
         probes=(NVIDIA_SMI,),
         parts=("gpu",),
-        causes=(REMAP_FAILURE, REMAP_PENDING, REMAP_USED_UP),
+        causes=(REMAP_FAILURE, REMAP_PENDING, REMAP_USED_UP, UNREADABLE),
         limits=(MOST_REMAPS,),
         judge=per_gpu(_judge_remap),
     ),
@@ -265,7 +265,7 @@ CHECKS = (
         about="memory pages that are retired or wait for it (before Ampere)",
         probes=(NVIDIA_SMI,),
         parts=("gpu",),
-        causes=(PAGES_PENDING, PAGES_USED_UP),
+        causes=(PAGES_PENDING, PAGES_USED_UP, UNREADABLE),
         limits=(MOST_PAGES,),
         judge=per_gpu(_judge_pages),
     ),
@@ -274,7 +274,7 @@ CHECKS = (
         about="uncorrectable and frequent memory errors, repairs that wait, ECC switched off",
         probes=(NVIDIA_SMI,),
         parts=("gpu",),
-        causes=(UNCORRECTED, SRAM_THRESHOLD, UNREPAIRABLE, LIFETIME, REPAIR_PENDING, ECC_RATE, ECC_MODE),
+        causes=(UNCORRECTED, SRAM_THRESHOLD, UNREPAIRABLE, LIFETIME, REPAIR_PENDING, ECC_RATE, ECC_MODE, UNREADABLE),
         limits=(LIFETIME_ERRORS, CORRECTED_PER_HOUR),
         judge=per_gpu(_judge_ecc),
         traits=_ecc_traits,

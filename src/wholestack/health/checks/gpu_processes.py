@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from wholestack.health.check import Cause, Check, Limit, Seen, Symptom
-from wholestack.health.checks.nvidia import NVIDIA_SMI, Reader, listed, unreliable
+from wholestack.health.checks.nvidia import NVIDIA_SMI, UNREADABLE, Reader, listed, unreliable
 from wholestack.health.formats.nvidia_smi import Gpu, Process, reading
 from wholestack.health.probe import Format, NotThereError, Probe, UnreadableError
 from wholestack.remote.batch import Command
@@ -186,7 +186,7 @@ CHECKS = (
         about="dead or stuck processes that hold a GPU, and memory in use that nobody holds",
         probes=(NVIDIA_SMI, PROCESSES),
         parts=("gpu",),
-        causes=(STALE, LEFT_BEHIND, ORPHANED),
+        causes=(STALE, LEFT_BEHIND, ORPHANED, UNREADABLE),
         limits=(ORPHANED_MIB, LEFT_HOURS),
         judge=_judge,
     ),

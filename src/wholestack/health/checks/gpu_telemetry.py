@@ -7,7 +7,7 @@ arXiv 2603.28781). So that is a Finding of its own, neither healthy nor broken.
 from collections.abc import Iterator, Sequence
 
 from wholestack.health.check import Cause, Check, Limit, Seen, Symptom
-from wholestack.health.checks.nvidia import NVIDIA_SMI, listed, unreliable
+from wholestack.health.checks.nvidia import NVIDIA_SMI, UNREADABLE, listed, unreliable
 from wholestack.health.formats.nvidia_smi import Gpu, reading
 
 SILENT = Cause(
@@ -93,7 +93,7 @@ CHECKS = (
         about="readings of a GPU that are errors, or missing while its siblings have them",
         probes=(NVIDIA_SMI,),
         parts=("gpu",),
-        causes=(SILENT,),
+        causes=(SILENT, UNREADABLE),
         limits=(FEWEST,),
         judge=_judge,
     ),

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from wholestack.health.check import Cause, Check, Limit, Seen, Symptom
+from wholestack.health.checks.gpu_memory import REMAP_FAILURE
 from wholestack.health.checks.gpu_presence import OFF_BUS, gone
 from wholestack.health.checks.nvidia import (
     JOB_HOURS,
@@ -17,6 +18,7 @@ from wholestack.health.checks.nvidia import (
     NVIDIA_SMI,
     QUIET_HOURS,
     SILENT_TOOLS,
+    UNREADABLE,
     listed,
     recent,
     unreliable,
@@ -62,13 +64,6 @@ POWER_CABLE = Cause(
     says="auxiliary power is not connected to the GPU (Xid)",
     owner="data centre",
     remedy="connect the power cable of the board",
-)
-REMAP_FAILURE = Cause(
-    code="gpu.row_remap_failure",
-    says="a faulty memory row could not be remapped",
-    owner="vendor",
-    remedy="drain the host and have the GPU replaced (this qualifies for a return)",
-    explains=("gpu.xid_memory", "gpu.xid_contained", "gpu.xid_remap", *_BROUGHT_ABOUT),
 )
 REMAP = Cause(
     code="gpu.xid_remap",
@@ -446,7 +441,7 @@ CHECKS = (
         about="GPUs for which the driver asks for a reset, a drain or a reboot",
         probes=(NVIDIA_SMI,),
         parts=("gpu",),
-        causes=(RECOVERY,),
+        causes=(RECOVERY, UNREADABLE),
         judge=_judge_recovery,
     ),
 )
