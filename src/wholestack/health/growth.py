@@ -5,7 +5,7 @@ window and the time when a limit was last exceeded (as further :class:`~wholesta
 fault then heals only after a quiet window, and survives the looks in between. Looks of another boot give no base.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from wholestack.finding import Status
 from wholestack.health.check import Counter, Seen
@@ -30,6 +30,31 @@ class Levels:
     """At the first look of a boot such a total is a warning, however long it took."""
     timeless: float = float("inf")
     """Where no time is known at all, as in a saved output, such a total is a warning."""
+
+
+def hourly(warn: float, *, fail: float = float("inf"), timeless: float | None = None) -> Levels:
+    """Limits in an hour.
+
+    Ten times the warning is the least total that counts at the first look of a boot, for links make errors when they
+    are brought up and some counters outlive a reboot, and the total that warns where no time is known.
+
+    Args:
+        warn: Counts in an hour.
+        fail: Counts in an hour.
+        timeless: Another total that warns where no time is known.
+    """
+    return Levels(warn=warn, fail=fail, boot_least=10 * warn, timeless=timeless if timeless is not None else 10 * warn)
+
+
+def scaled(levels: Levels, scale: float) -> Levels:
+    """The same limits times a factor."""
+    return replace(
+        levels,
+        warn=levels.warn * scale,
+        fail=levels.fail * scale,
+        timeless=levels.timeless * scale,
+        boot_least=levels.boot_least * scale,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,6 +38,8 @@ def test_grep_ends_with_2_where_a_file_cannot_be_read():
         ({"speed": 400_000, "statistics/rx_crc_errors": 5000}, "warn nic.error_rate nic rail3"),
         ({"speed": 400_000, "statistics/rx_crc_errors": 500_000}, "fail nic.error_rate nic rail3"),
         ({"speed": 400_000, "statistics/rx_crc_errors": "x"}, "unknown telemetry.field nic rail3"),
+        ({"speed": 400_000, "carrier_changes": "many"}, "unknown telemetry.field nic rail3"),
+        ({"speed": 400_000, "mtu": "?"}, "unknown telemetry.field nic rail3"),
         ({"speed": 400_000, "carrier_changes": 90}, "fail nic.flapping nic rail3"),
         ({"speed": 400_000, "carrier_changes": 24}, "warn nic.flapping nic rail3"),
     ],
@@ -62,6 +64,11 @@ def test_a_port_of_a_bond_that_is_down_is_named_and_a_dead_bond_takes_in_its_por
     assert said(put(slave)) == ["fail nic.down nic eth1"]
     dead = nic("bond0", operstate="down", speed=None, **{"device/vendor": None, "bonding/slaves": "eth0 eth1"})
     assert said(put(slave, dead, nic("eth0", operstate="down", speed=None))) == ["fail nic.bond_down nic bond0"]
+
+
+def test_a_bond_that_calls_itself_up_without_a_port_is_down():
+    fields = {"device/vendor": None, "bonding/slaves": "eth0 eth1", "bonding/mii_status": "down"}
+    assert said(put(nic("bond0", speed=200_000, **fields))) == ["fail nic.bond_down nic bond0"]
 
 
 def test_a_port_of_a_bond_that_is_slower_than_the_other_is_named():

@@ -123,6 +123,11 @@ def test_roce_ports_are_counted_but_judged_as_ethernet():
     assert (traits["ib.port_count"], traits["ib.active_count"], traits["roce.port_count"]) == (7, 7, 1)
 
 
+def test_a_slow_roce_port_is_none_of_infiniband():
+    slow = port("mlx5_3", link_layer="Ethernet", rate="25 Gb/sec (1X EDR)")
+    assert said(put(host({"mlx5_3": adapter("mlx5_3", slow)}))) == []
+
+
 def test_two_slower_ports_may_be_meant_so_and_are_left_to_the_fleet():
     slow = {f"mlx5_{i}": adapter(f"mlx5_{i}", port(f"mlx5_{i}", rate="200 Gb/sec (4X HDR)")) for i in (6, 7)}
     found = put(host(slow))

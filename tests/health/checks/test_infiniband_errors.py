@@ -51,6 +51,12 @@ def test_the_rate_since_boot_decides_at_the_first_look(counters, expected):
     assert said(put(**counters)) == expected
 
 
+def test_a_few_errors_of_bringing_the_link_up_are_none_soon_after_boot():
+    few = {"port_rcv_errors": 14, "symbol_error": 60, "link_downed": 4}
+    assert said(put(uptime_h=0.2, **few)) == []
+    assert said(put(uptime_h=0.2, symbol_error=200)) == [f"warn ib.error_rate {PORT}"]
+
+
 def test_what_was_counted_before_the_last_look_is_forgotten_and_what_came_since_is_not():
     first = put(symbol_error=900, port_rcv_errors=1200)
     assert said(first) == []

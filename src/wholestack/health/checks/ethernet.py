@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from wholestack.health.check import Cause, Check, Counter, Limit, Measure, Seen, Symptom, Trait
 from wholestack.health.formats.ethernet import ETHERNET, Interface, looks_like_net, read_net
-from wholestack.health.growth import Growth, Levels, Memory
+from wholestack.health.growth import Growth, Levels, Memory, hourly, scaled
 from wholestack.health.parts import Part
 from wholestack.health.probe import Format, Probe
 from wholestack.health.telemetry import FIELD
@@ -104,9 +104,9 @@ FLAPS = Limit(
 SCALE = Limit(name="nic.error_scale", default=1.0, about="factor on the limits of error counters, per hour")
 LEAST = Limit(name="nic.least_mbs", default=1000.0, about="Ethernet ports in use that are slower (Mb/s) are a fail")
 RATES: Mapping[str, Levels] = {
-    "rx_crc_errors": Levels(warn=10, fail=1000, timeless=1000),
-    "rx_errors": Levels(warn=100, fail=10_000, timeless=10_000),
-    "tx_errors": Levels(warn=100, fail=10_000, timeless=10_000),
+    "rx_crc_errors": hourly(10, fail=1000, timeless=1000),
+    "rx_errors": hourly(100, fail=10_000, timeless=10_000),
+    "tx_errors": hourly(100, fail=10_000, timeless=10_000),
 }
 """Dropped packets are no errors: the kernel drops protocols that nobody listens to."""
 TELLS_SPEED = ("0x15b3", "0x8086", "0x14e4")
@@ -150,9 +150,12 @@ def _judge_state(seen: Seen) -> Iterator[Symptom]:
         if not port.operstate:
             yield Symptom(cause=FIELD, part=part_of(name, ports), evidence=(f"{name}: operstate is missing",))
         elif not port.is_up and _in_use(port, ports, seen):
-            changes = "" if port.carrier_changes is None else f", {port.carrier_changes} changes of its link since boot"
-            cause = BOND_DOWN if port.is_bond else DOWN
-            yield Symptom(cause=cause, part=part_of(name, ports), evidence=(f"{name}: {port.operstate}{changes}",))
+            told = f"{name}: {port.operstate}"
+            told += f", mii_status {port.mii_status}" if port.mii_status else ""
+            told += (
+                f", {port.carrier_changes} changes of its link since boot" if port.carrier_changes is not None else ""
+            )
+            yield Symptom(cause=BOND_DOWN if port.is_bond else DOWN, part=part_of(name, ports), evidence=(told,))
 
 
 def _in_use(port: Interface, ports: Mapping[str, Interface], seen: Seen) -> bool:
@@ -210,6 +213,7 @@ def all_but_one(values: Iterable[int | None]) -> int | None:
 def _judge_mtu(seen: Seen) -> Iterator[Symptom]:
     ports = _real(seen)
     for name, port in ports.items():
+        yield from _garbled("mtu", port, ports)
         usual = all_but_one(one.mtu for one in _likes(port, ports)) if not port.is_bond else None
         if port.operstate == "up" and usual is not None and port.mtu is not None and port.mtu != usual:
             evidence = (f"{name}: MTU {port.mtu}, its siblings have {usual}",)
@@ -222,8 +226,7 @@ def _growths(port: Interface, seen: Seen, memory: Memory) -> Iterator[Growth]:
         value = port.statistics.get(name, 0)
         if value > 0:
             counter = Counter(name=f"nic.{name}", value=value, part=f"nic {port.name}")
-            scaled = Levels(warn=levels.warn * scale, fail=levels.fail * scale, timeless=levels.timeless * scale)
-            yield memory.growth(counter, scaled, marker=MARKER)
+            yield memory.growth(counter, scaled(levels, scale), marker=MARKER)
 
 
 def _flaps(port: Interface, seen: Seen, memory: Memory) -> Growth:
@@ -234,13 +237,17 @@ def _flaps(port: Interface, seen: Seen, memory: Memory) -> Growth:
     return memory.growth(counter, levels, marker=MARKER)
 
 
+def _garbled(field: str, port: Interface, ports: Mapping[str, Interface]) -> Iterator[Symptom]:
+    if field in port.garbled:
+        evidence = (f"{port.name}: {field} is {port.garbled[field]!r}",)
+        yield Symptom(cause=FIELD, part=part_of(port.name, ports), evidence=evidence)
+
+
 def _judge_errors(seen: Seen) -> Iterator[Symptom]:
     ports, memory = _real(seen), Memory(seen)
     for name, port in ports.items():
         for field in RATES:
-            if field in port.garbled:
-                evidence = (f"{name}: {field} is {port.garbled[field]!r}",)
-                yield Symptom(cause=FIELD, part=part_of(name, ports), evidence=evidence)
+            yield from _garbled(field, port, ports)
         for growth in _growths(port, seen, memory) if not port.is_bond else ():
             if growth.status != "ok":
                 evidence = (f"{name}: {growth.says}",)
@@ -250,6 +257,7 @@ def _judge_errors(seen: Seen) -> Iterator[Symptom]:
 def _judge_flaps(seen: Seen) -> Iterator[Symptom]:
     ports, memory = _real(seen), Memory(seen)
     for name, port in ports.items():
+        yield from _garbled("carrier_changes", port, ports)
         growth = _flaps(port, seen, memory)
         if growth.status != "ok" and not port.is_bond:
             evidence = (f"{name}: {growth.says}; a loss is two changes",)
@@ -336,7 +344,7 @@ CHECKS = (
         about="Ethernet links that were lost and came back within a day",
         probes=(ETHERNET_PORTS,),
         parts=("nic",),
-        causes=(FLAPPING,),
+        causes=(FLAPPING, FIELD),
         judge=_judge_flaps,
         counters=_flap_counters,
         limits=(FLAPS,),
@@ -346,7 +354,7 @@ CHECKS = (
         about="frame size of Ethernet ports against their siblings and other hosts",
         probes=(ETHERNET_PORTS,),
         parts=("nic",),
-        causes=(FRAME,),
+        causes=(FRAME, FIELD),
         judge=_judge_mtu,
         traits=_frames,
         trait_names=("nic.mtu",),

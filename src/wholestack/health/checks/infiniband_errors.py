@@ -12,32 +12,32 @@ from collections.abc import Iterator, Mapping
 from wholestack.health.check import Cause, Check, Counter, Limit, Measure, Seen, Symptom
 from wholestack.health.checks.infiniband import ADDRESSES, INFINIBAND, part_of, require_counters, unknown_field
 from wholestack.health.formats.infiniband import Port
-from wholestack.health.growth import Growth, Levels, Memory
+from wholestack.health.growth import Growth, Levels, Memory, hourly, scaled
 from wholestack.health.telemetry import FIELD
 
 ERRORS: Mapping[str, Levels] = {
-    "symbol_error": Levels(warn=10, fail=1000, timeless=100),
-    "link_error_recovery": Levels(warn=10, timeless=100),
-    "port_rcv_errors": Levels(warn=10, fail=1000, timeless=100),
-    "port_rcv_remote_physical_errors": Levels(warn=100, timeless=1000),
-    "port_rcv_switch_relay_errors": Levels(warn=1000, timeless=10_000),
-    "port_xmit_discards": Levels(warn=200, timeless=2000),
-    "port_xmit_constraint_errors": Levels(warn=200, timeless=2000),
-    "port_rcv_constraint_errors": Levels(warn=200, timeless=2000),
-    "local_link_integrity_errors": Levels(warn=10, timeless=100),
-    "excessive_buffer_overrun_errors": Levels(warn=100, timeless=1000),
-    "VL15_dropped": Levels(warn=50, timeless=500),
+    "symbol_error": hourly(10, fail=1000),
+    "link_error_recovery": hourly(10),
+    "port_rcv_errors": hourly(10, fail=1000),
+    "port_rcv_remote_physical_errors": hourly(100),
+    "port_rcv_switch_relay_errors": hourly(1000),
+    "port_xmit_discards": hourly(200),
+    "port_xmit_constraint_errors": hourly(200),
+    "port_rcv_constraint_errors": hourly(200),
+    "local_link_integrity_errors": hourly(10),
+    "excessive_buffer_overrun_errors": hourly(100),
+    "VL15_dropped": hourly(50),
 }
 REMOTE = ("port_rcv_remote_physical_errors", "port_rcv_switch_relay_errors", "port_xmit_discards")
 MUST_HAVE = ("symbol_error", "port_rcv_errors", "link_downed")
 ROCE: Mapping[str, Levels] = {
-    "out_of_sequence": Levels(warn=10_000, timeless=1_000_000),
-    "packet_seq_err": Levels(warn=10_000, timeless=1_000_000),
-    "implied_nak_seq_err": Levels(warn=10_000, timeless=1_000_000),
-    "local_ack_timeout_err": Levels(warn=100, fail=10_000, timeless=10_000),
-    "rnr_nak_retry_err": Levels(warn=1000, timeless=100_000),
-    "rx_icrc_encapsulated": Levels(warn=10, fail=1000, timeless=1000),
-    "roce_adp_retrans_to": Levels(warn=100, timeless=10_000),
+    "out_of_sequence": hourly(10_000, timeless=1_000_000),
+    "packet_seq_err": hourly(2_000, timeless=1_000_000),
+    "implied_nak_seq_err": hourly(10_000, timeless=1_000_000),
+    "local_ack_timeout_err": hourly(100, fail=10_000, timeless=10_000),
+    "rnr_nak_retry_err": hourly(1000, timeless=100_000),
+    "rx_icrc_encapsulated": hourly(10, fail=1000, timeless=1000),
+    "roce_adp_retrans_to": hourly(100, timeless=10_000),
 }
 FULL_AT: Mapping[str, int] = {
     "symbol_error": 65535,
@@ -108,22 +108,13 @@ MARKER = "ib.link_downed"
 ROCE_MARKER = "roce.port_seen"
 
 
-def _scaled(levels: Levels, scale: float) -> Levels:
-    return Levels(
-        warn=levels.warn * scale,
-        fail=levels.fail * scale,
-        timeless=levels.timeless * scale,
-        boot_least=levels.boot_least,
-    )
-
-
 def _growths(port: Port, seen: Seen, memory: Memory) -> Iterator[tuple[str, Growth]]:
     scale = seen.limit(SCALE)
     for name, levels in ERRORS.items():
         value = port.counters.get(name, 0)
         if value and value != FULL_AT.get(name):
             counter = Counter(name=f"ib.{name}", value=value, part=f"hca_port {port.key}")
-            yield name, memory.growth(counter, _scaled(levels, scale), marker=MARKER)
+            yield name, memory.growth(counter, scaled(levels, scale), marker=MARKER)
 
 
 def _flaps(port: Port, seen: Seen, memory: Memory) -> Growth:
@@ -218,7 +209,7 @@ def _roce_growths(port: Port, seen: Seen, memory: Memory) -> Iterator[Growth]:
         value = port.hw_counters.get(name, 0)
         if value:
             counter = Counter(name=f"roce.{name}", value=value, part=f"hca_port {port.key}")
-            yield memory.growth(counter, _scaled(levels, scale), marker=ROCE_MARKER)
+            yield memory.growth(counter, scaled(levels, scale), marker=ROCE_MARKER)
 
 
 def _roce_ports(seen: Seen) -> list[Port]:

@@ -33,6 +33,8 @@ class Interface:
     carrier_changes: int | None = None
     slaves: tuple[str, ...] = ()
     is_bond: bool = False
+    mii_status: str = ""
+    """Of a bond: ``up`` while one of its ports has a link."""
     statistics: Mapping[str, int] = field(default_factory=dict)
     garbled: Mapping[str, str] = field(default_factory=dict)
     """Files that should hold a number and do not."""
@@ -40,7 +42,7 @@ class Interface:
     @property
     def is_up(self) -> bool:
         """``unknown`` is what drivers leave that do not follow their link."""
-        return self.operstate in ("up", "unknown")
+        return self.operstate in ("up", "unknown") and self.mii_status != "down"
 
 
 def looks_like_net(text: str) -> bool:
@@ -87,6 +89,7 @@ def _interface(name: str, own: Mapping[str, str]) -> Interface:
         carrier_changes=numbers.pop("carrier_changes", None),
         slaves=tuple(own.get("bonding/slaves", "").split()),
         is_bond="bonding/slaves" in own or "bonding/mii_status" in own,
+        mii_status=own.get("bonding/mii_status", ""),
         statistics=numbers,
         garbled=garbled,
     )
