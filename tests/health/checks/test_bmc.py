@@ -141,6 +141,21 @@ def test_single_corrected_errors_are_normal_and_many_of_one_module_are_not():
     assert said(found) == [("warn", "memory.corrected", "dimm DIMMD7")]
 
 
+def test_a_discrete_sensor_in_a_bad_state_is_told_with_the_state_alone():
+    text = HEALTHY.replace(
+        "PS2 Status       | 64h | ok  | 10.2 | Presence", "PS2 Status | 64h | cr | 10.2 | Failure detected, Presence"
+    )
+    assert said(look([SENSORS], sensors=text)) == [("fail", "psu.failed", "psu PS2")]
+
+
+def test_a_fan_has_one_name_in_log_sensors_and_measures():
+    text = "Fan 3 Tach | 32h | ok | 7.1 | 4000 RPM\nFan 4 Tach | 33h | cr | 7.1 | 100 RPM\n"
+    log = "1 | 11/29/26 | 23:00:00 UTC | Fan Fan 4 Tach | Lower Critical going low | Asserted\n"
+    both = look([SEL, SENSORS], sensors=text, sel=log)
+    assert said(both) == [("fail", "fan.failed", "fan Fan 4")]
+    assert [each.part.key for each in both.measures] == ["Fan 3", "Fan 4"]
+
+
 def test_plain_sdr_has_three_columns():
     text = "\n".join(" | ".join((row[0], row[4], row[2])) for row in (line.split("|") for line in FAULTS.splitlines()))
     assert sorted(said(look([SENSORS], sensors=text))) == sorted(said(look([SENSORS], sensors=FAULTS)))

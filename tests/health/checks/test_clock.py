@@ -5,6 +5,7 @@ import pytest
 from tests.health.looking import NOW, judged_file, look, moment, recorded, said
 from tests.health.shared_data import shared
 from wholestack.health.check import Before
+from wholestack.health.checks.bmc import CHECKS as BMC
 from wholestack.health.checks.clock import CHECKS
 from wholestack.health.checks.services import CHECKS as SERVICES
 from wholestack.health.examine import examine
@@ -137,6 +138,20 @@ def test_a_jump_takes_in_the_offset():
         "time_sync": Output(name="time_sync", stdout=chrony(a=("0.000006523", "7200.0")).encode()),
     }
     assert said(examine(outputs, CHECKS, now=NOW, round_trip_s=1.0)) == JUMPED
+
+
+@pytest.mark.parametrize("name", ["bmc_time", "sel"])
+def test_a_jump_takes_in_what_seems_to_be_wrong_with_the_bmcs_clock(name):
+    told = {
+        "bmc_time": "11/30/26 00:00:00 UTC\n",
+        "sel": "1 | 11/29/26 | 23:00:00 UTC | Button #0x1 | Power Button pressed | Asserted\n",
+    }
+    checks = [JUMP, *(check for check in BMC if check.probes[0].name == name)]
+    outputs = {
+        "moment": Output(name="moment", stdout=moment(now=NOW - 90 * 86_400).encode()),
+        name: Output(name=name, stdout=told[name].encode()),
+    }
+    assert said(examine(outputs, checks, now=NOW, round_trip_s=1.0)) == JUMPED
 
 
 @pytest.mark.parametrize("now", ["nan", "inf", "-5", "9" * 40, ""])

@@ -59,7 +59,7 @@ def test_throttling_is_judged_by_rate_and_not_by_total():
         Counter(name="cpu.throttles", value=12, part="core"),
     )
     assert said(look([THROTTLE], cpu_throttle=text, before=quiet)) == []
-    assert said(look([THROTTLE], cpu_throttle=text, before=loud)) == [("warn", "cpu.throttled", "cpu")]
+    assert said(look([THROTTLE], cpu_throttle=text, before=loud)) == [("warn", "cpu.throttled", "cpu 0")]
     assert said(look([THROTTLE], cpu_throttle=text, moment=moment(uptime_s=3600 * 20_000))) == []
     assert said(look([THROTTLE], cpu_throttle=text.replace(":12", ":ERR")))[0][0] == "unknown"
 

@@ -25,6 +25,7 @@ from wholestack.health.checks.bmc_states import (
     SUPPLIES,
     VOLTAGE,
     Rule,
+    event_part,
     meaning,
     part_of,
 )
@@ -33,6 +34,8 @@ from wholestack.health.formats.ipmi import Event, Sensor
 from wholestack.health.parts import Part, PartKind
 
 BMC = Part(kind="bmc")
+BMC_CLOCK = Part(kind="bmc", within=("clock",))
+"""A host's clock that jumped explains that the BMC's seems to be off."""
 DAY_S = 86_400.0
 
 WINDOW = Limit(name="bmc.event_hours", default=24, about="age in hours to which an event of the log counts")
@@ -46,7 +49,9 @@ FAMILY = Limit(
 
 STATES = tuple({rule.cause.code: rule.cause for rule in RULES}.values())
 HOT_INLET = replace(HOT, code="bmc.inlet_outlier", says="air at the inlet is warmer than at other hosts", status="warn")
-SLOW_FAN = replace(FAN, code="fan.outlier", says="fan turns slower than those of other hosts", status="warn")
+SLOW_FAN = replace(
+    FAN, code="fan.outlier", says="fan turns slower than those of other hosts", status="warn", explains=()
+)
 
 
 def judge_sel(seen: Seen) -> Iterator[Symptom]:
@@ -62,7 +67,7 @@ def judge_sel(seen: Seen) -> Iterator[Symptom]:
     ahead = max((event.at for event in events if event.at is not None), default=0.0) - seen.now
     if seen.boot_id and ahead > DAY_S:
         evidence = f"newest entry is {ahead / DAY_S:.0f} days ahead of the host's clock"
-        yield Symptom(cause=CLOCK, part=BMC, evidence=(evidence, events[-1].line))
+        yield Symptom(cause=CLOCK, part=BMC_CLOCK, evidence=(evidence, events[-1].line))
 
 
 def dated(events: Sequence[Event], now: float) -> list[float | None]:
@@ -86,7 +91,7 @@ def _corrected(events: Iterable[Event], seen: Seen) -> Iterator[Symptom]:
     by_part: dict[Part, list[str]] = {}
     for event in events:
         if event.asserted and re.match(r"correctable ECC(?! logging)", event.what, re.IGNORECASE):
-            by_part.setdefault(part_of("dimm", event.sensor, event.what, seen), []).append(event.line)
+            by_part.setdefault(event_part("dimm", event.sensor, event.what, seen), []).append(event.line)
     for part, lines in by_part.items():
         if len(lines) >= seen.limit(CORRECTED_EVENTS):
             evidence = (f"{len(lines)} corrected errors within {seen.limit(WINDOW):g} h", lines[0], lines[-1])
@@ -113,7 +118,7 @@ def _taken_back(events: Sequence[Event]) -> list[bool]:
 
 
 def _symptom(event: Event, rule: Rule, seen: Seen) -> Symptom:
-    part = part_of(rule.kind, event.sensor, event.what, seen)
+    part = event_part(rule.kind, event.sensor, event.what, seen)
     return Symptom(cause=rule.cause, part=part, evidence=(event.line,), status=rule.status)
 
 
@@ -135,8 +140,9 @@ def judge_sensors(seen: Seen) -> Iterator[Symptom]:
     """Sensors beyond a limit, in a bad state, or silent among others that speak."""
     sensors = seen.of(SENSORS)
     for sensor in sensors:
-        yield from _by_limit(sensor, seen)
-        yield from _by_state(sensor, seen)
+        by_state = list(_by_state(sensor, seen))
+        # A discrete sensor in a bad state is told with the state.
+        yield from by_state or _by_limit(sensor, seen)
     yield from _silent(sensors, seen)
     yield from _absent_supply(sensors, seen)
 
@@ -220,10 +226,10 @@ def _measures(seen: Seen) -> Iterator[Measure]:
         if sensor.value is None or sensor.status == "ns":
             continue
         if sensor.unit.startswith("degrees C") and re.search(r"inlet|ambient", sensor.name, re.IGNORECASE):
-            part = part_of("sensor", sensor.name, "", seen)
+            part = part_of("sensor", _place(sensor), "", seen)
             yield Measure(name="bmc.inlet_c", value=sensor.value, outlies=HOT_INLET, part=part, bad="high", least=5)
         elif sensor.unit == "RPM":
-            part = part_of("fan", sensor.name, "", seen)
+            part = part_of("fan", _place(sensor), "", seen)
             yield Measure(name="fan.speed_rpm", value=sensor.value, outlies=SLOW_FAN, part=part, bad="low", least=2000)
 
 
@@ -236,9 +242,8 @@ def judge_clock(seen: Seen) -> Iterator[Symptom]:
         difference = found - seen.now
         zone = round(difference / 900) * 900 if abs(difference) <= 14 * 3600 + 900 else 0
         if abs(difference - zone) >= seen.limit(SKEW):
-            yield Symptom(
-                cause=CLOCK, part=BMC, evidence=(f"the BMC's clock differs from the host's by {difference:.0f} s",)
-            )
+            evidence = f"the BMC's clock differs from the host's by {difference:.0f} s"
+            yield Symptom(cause=CLOCK, part=BMC_CLOCK, evidence=(evidence,))
 
 
 CHECKS = (

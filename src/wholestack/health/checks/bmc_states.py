@@ -80,7 +80,7 @@ FAN = Cause(
     says="fan failed or too slow",
     owner="vendor",
     remedy="replace this fan; watch temperatures until then",
-    explains=("bmc.redundancy", "bmc.hot"),
+    explains=("bmc.redundancy", "bmc.hot", "fan.outlier"),
 )
 HOT = Cause(
     code="bmc.hot",
@@ -265,6 +265,11 @@ def meaning(sensor: str, words: str, *, asserted: bool = True) -> Rule | None:
 _BUS = re.compile(r"bus:? ?(?:0x)?([0-9a-f]{2})\b.{0,12}?dev(?:ice)?:? ?(?:0x)?([0-9a-f]{1,2})\b", re.IGNORECASE)
 
 
+def event_part(kind: PartKind, sensor: str, words: str, seen: Seen) -> Part:
+    """The part of an event; the log puts the type of a sensor before its name or number."""
+    return part_of(kind, sensor if _NUMBER.search(sensor) else _TYPES.sub("", sensor), words, seen)
+
+
 def part_of(kind: PartKind, sensor: str, words: str, seen: Seen) -> Part:
     """The part that a sensor stands for, named alike by log and sensors."""
     if kind == "host":
@@ -276,10 +281,11 @@ def part_of(kind: PartKind, sensor: str, words: str, seen: Seen) -> Part:
     named = _numbered(sensor, seen)
     if kind == "psu" and named is not None and (entity := re.fullmatch(r"10\.(\d{1,2})", named.entity)):
         return _supply(named.name, entity[1])
-    name = named.name if named is not None else sensor if _NUMBER.search(sensor) else _TYPES.sub("", sensor)
+    name = named.name if named is not None else sensor
     if kind == "psu" and (number := re.search(r"(?:PSU?|power supply)[ _#]?(\d{1,2})\b", name, re.IGNORECASE)):
         return _supply(name, number[1])
-    return Part(kind=kind, key=re.sub(r"[ _]*(?:RPM|Status|Tach\w*|Speed)$", "", name, flags=re.IGNORECASE))
+    key = re.sub(r"[ _]*(?:RPM|Status|Tach\w*|Speed)$", "", name, flags=re.IGNORECASE)
+    return Part(kind=kind, key=key, label=name if name != key else "")
 
 
 _TYPES = re.compile(

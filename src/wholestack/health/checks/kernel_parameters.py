@@ -56,6 +56,7 @@ NUMA_BALANCING = Cause(
     owner="cluster team",
     remedy="sysctl kernel.numa_balancing=0, and in /etc/sysctl.d: it moves pages away under pinned training processes",
     status="warn",
+    explains=("kernel.parameter_differs",),
 )
 ZONE_RECLAIM = Cause(
     code="kernel.zone_reclaim",
@@ -63,6 +64,7 @@ ZONE_RECLAIM = Cause(
     owner="cluster team",
     remedy="sysctl vm.zone_reclaim_mode=0, and in /etc/sysctl.d: allocations stall although other nodes have memory",
     status="warn",
+    explains=("kernel.parameter_differs",),
 )
 TAINTED = Cause(
     code="kernel.tainted",

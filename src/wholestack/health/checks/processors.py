@@ -138,7 +138,7 @@ THROTTLED = Cause(
     owner="data centre",
     remedy="check airflow, fans and inlet temperature; if they are right, have the vendor renew the heat sink's paste",
     status="warn",
-    explains=("kernel.thermal",),
+    explains=("kernel.thermal", "kernel.machine_check_corrected"),
 )
 GOVERNED = Cause(
     code="cpu.governor",
@@ -205,7 +205,7 @@ def judge_throttle(seen: Seen) -> Iterator[Symptom]:
         rate = seen.rate(counter)
         if rate is not None and rate.per_hour >= seen.limit(THROTTLE_RATE):
             evidence = f"{counter.part} throttled {rate.delta} times in {rate.hours:.1f} h (since {rate.since})"
-            yield Symptom(cause=THROTTLED, part=CPU, evidence=(evidence,))
+            yield Symptom(cause=THROTTLED, part=_throttled(tree, counter), evidence=(evidence,))
 
 
 def _throttles(tree: Mapping[str, str]) -> Iterator[Counter]:
@@ -215,6 +215,14 @@ def _throttles(tree: Mapping[str, str]) -> Iterator[Counter]:
         highest = max((count for count in counts if count is not None), default=None)
         if highest is not None:
             yield Counter(name="cpu.throttles", value=highest, part=part)
+
+
+def _throttled(tree: Mapping[str, str], counter: Counter) -> Part:
+    """The first CPU that shows that count."""
+    name = f"/{counter.part}_throttle_count"
+    shown = [path for path, text in tree.items() if path.endswith(name) and number(text) == counter.value]
+    numbers = [int(found[1]) for path in shown if (found := re.search(r"cpu([0-9]{1,5})/", path))]
+    return Part(kind="cpu", key=str(min(numbers))) if numbers else CPU
 
 
 def judge_governor(seen: Seen) -> Iterator[Symptom]:

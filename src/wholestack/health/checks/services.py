@@ -56,6 +56,7 @@ BLOCKED = Cause(
     owner="cluster team",
     remedy="cat /proc/PID/stack and dmesg say in what (storage, GPU driver); a reboot is the only way out",
     status="warn",
+    explains=("kernel.hung_task",),
 )
 
 HARMLESS_UNITS = (
@@ -76,7 +77,7 @@ TOLD_ELSEWHERE = {
 }  # fmt: skip
 """Parts of other checks whose own Finding takes in that of the unit."""
 
-MANY_DEFUNCT = Limit(name="processes.defunct", default=100, about="dead, not collected processes that are a warning")
+MANY_DEFUNCT = Limit(name="processes.defunct", default=20, about="dead, not collected processes that are a warning")
 BLOCKED_S = Limit(name="processes.blocked_s", default=600, about="age of a process in state D that is a warning")
 
 
