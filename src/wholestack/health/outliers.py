@@ -42,7 +42,7 @@ MOST_WIDE, MOST_NARROW = 192, 64
 WINDOW_LEAST = 30
 CAUTION = 20.0
 """The bound is divided by this: Student t tails with 3 and 4 degrees of freedom pass a bound more often than it says,
-since their windows are not yet Pareto. It is set by measurement (docs/benchmarks/fleet.md) and costs light tails little.
+since their windows are not yet Pareto. Set by measurement (docs/benchmarks/fleet.md); it costs light tails little.
 """
 LEAST_GAP = 3.0
 """In local scales: a smaller gap is never looked at."""
