@@ -23,7 +23,7 @@ $(VENV)/.torch:
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.torch pyproject.toml constraints.txt
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[train,report,dev,bench]'
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[train,report,fleet,dev,bench]'
 	@touch $@
 
 # 1 and 3 are verdicts (a claim broke, could not tell), not failures of the demo.

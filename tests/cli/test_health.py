@@ -8,9 +8,9 @@ import subprocess
 import sys
 
 import pytest
+
 from tests.health import fleets
 from tests.health.fleets import Answers, df
-
 from wholestack.cli.main import main
 from wholestack.cli.sweep_progress import SweepWatcher
 from wholestack.health.parts import HOST
