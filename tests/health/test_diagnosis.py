@@ -72,3 +72,11 @@ def test_a_code_with_a_key_means_that_part_only():
     other = Part(kind="probe", key="df")
     found = diagnose([seen("lost", "hung nvidia_smi", part=GPU), seen("hung", part=probe), seen("hung", part=other)])
     assert [(each.symptom.cause.code, each.symptom.part.key) for each in found] == [("lost", GPU.key), ("hung", "df")]
+
+
+def test_a_warning_that_takes_in_a_failure_fails():
+    flaps = CheckSymptom(
+        check="x", symptom=Symptom(cause=replace(cause("flaps", "errors"), status="warn"), evidence=())
+    )
+    (only,) = diagnose([flaps, seen("errors")])
+    assert (only.symptom.cause.code, only.status) == ("flaps", "fail")

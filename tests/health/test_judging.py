@@ -1,11 +1,13 @@
 """A saved output is judged by the same rules as a host."""
 
 import io
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.health.gpu_host import smi
 from wholestack.errors import InputError
 from wholestack.health import judging
 from wholestack.health.check import Expectation
@@ -28,6 +30,17 @@ def test_the_worst_finding_is_the_status_and_names_the_part():
 def test_a_check_that_saw_nothing_is_an_ok_that_can_be_shown():
     found = judge("filesystem.bytes", FREE, now=5.0)
     assert (found.status, [each.status for each in found.findings]) == ("ok", ["ok"])
+
+
+def test_what_the_part_does_not_support_is_no_fault():
+    text = re.sub(
+        r"<ecc_(mode|errors)>.*?</ecc_\1>",
+        lambda section: re.sub(r">[^<>\s][^<>]*<", ">N/A<", section[0]),
+        smi(),
+        flags=re.DOTALL,
+    )
+    found = judge("gpu.ecc", text, now=5.0)
+    assert (found.status, found.findings, [each.reason for each in found.skipped]) == ("ok", (), ["not_supported"])
 
 
 @pytest.mark.parametrize("text", ["", "  \n", "foreign text", HEAD, '{"a": 1}', "\x00\x01"])

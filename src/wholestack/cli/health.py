@@ -342,4 +342,4 @@ def _show(found: Judgement, *, json: bool, everything: bool) -> int:
         )
     else:
         print(describe_judgement(found, everything=everything))
-    return exit_code(found.findings) if found.findings else EXIT_UNKNOWN
+    return exit_code(found.findings) if found.findings else EXIT_OK if found.status == "ok" else EXIT_UNKNOWN

@@ -55,7 +55,9 @@ class SweepWatcher:
     def _line(self) -> str:
         done = self._hosts.total()
         elapsed_s = time.monotonic() - self._started
-        left = f", about {elapsed_s / done * (self._total - done):.0f} s left" if 0 < done < self._total else ""
+        # The first answers of many asked at once say nothing of the rest.
+        told = max(1, self._total // 20) <= done < self._total
+        left = f", about {elapsed_s / done * (self._total - done):.0f} s left" if told else ""
         counts = self._hosts
         return (
             f"{done} of {self._total} hosts, {elapsed_s:.0f} s{left}: {counts['ok'] + counts['warn']} fit,"

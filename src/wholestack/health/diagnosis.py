@@ -1,9 +1,10 @@
 """From symptoms to Findings: one physical fault is one Finding, whatever number of checks it shows in.
 
 A symptom is taken into another one whose cause explains it, on the same part, on a part that holds it, or where it
-blames only the host as a whole or a silent probe. Its evidence goes with it.
+blames only the host as a whole or a silent probe. Its evidence goes with it, and its status where that is worse.
 """
 
+import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -30,15 +31,16 @@ class CheckSymptom:
 def diagnose(seen: Iterable[CheckSymptom]) -> list[CheckSymptom]:
     """Merge equals, then let each be taken in by the one that explains it; order is kept."""
     merged = _merge_equals(seen)
-    heads = {id(each): _head(each, merged) for each in merged}
-    lines: dict[int, list[str]] = {}
-    for each in merged:
-        lines.setdefault(id(heads[id(each)]), [])
-    for each in merged:
-        head = heads[id(each)]
-        own = list(each.symptom.evidence)
-        lines[id(head)] = own + lines[id(head)] if head is each else lines[id(head)] + own
-    return [_with_evidence(each, lines[id(each)]) for each in merged if heads[id(each)] is each]
+    taken_in: dict[int, list[CheckSymptom]] = {id(each): [] for each in merged}
+    heads = [_head(each, merged) for each in merged]
+    for each, head in zip(merged, heads, strict=True):
+        if head is not each:
+            taken_in[id(head)].append(each)
+    return [
+        functools.reduce(_merged, taken_in[id(each)], each)
+        for each, head in zip(merged, heads, strict=True)
+        if head is each
+    ]
 
 
 def to_findings(subject: str, symptoms: Iterable[CheckSymptom], *, at: float) -> list[Finding]:

@@ -27,7 +27,8 @@ class Judgement(Record):
     SCHEMA: ClassVar[str] = ""
 
     status: Status
-    """The worst; ``unknown`` where nothing was looked at."""
+    """The worst; ``unknown`` where nothing was looked at, but for what the part itself does not support: a card
+    without ECC has no ECC fault."""
     findings: tuple[Finding, ...]
     """Worst first; with an ``ok`` for every check that passed."""
     skipped: tuple[Skipped, ...]
@@ -93,7 +94,9 @@ def judgement(subject: str, found: Examination, *, checks: Iterable[Check]) -> J
     passed = [finding(subject, name, "ok", evidence=(f"none of: {about[name]}",), at=found.at) for name in found.passed]
     bad = [_printable(each) for each in to_findings(subject, diagnose(found.symptoms), at=found.at)]
     findings = worst_first([*bad, *passed])
-    return Judgement(status=worst(findings), findings=tuple(findings), skipped=found.skipped)
+    unsupported = bool(found.skipped) and all(each.reason == "not_supported" for each in found.skipped)
+    status: Status = "ok" if unsupported and not findings else worst(findings)
+    return Judgement(status=status, findings=tuple(findings), skipped=found.skipped)
 
 
 def _printable(each: Finding) -> Finding:

@@ -24,6 +24,11 @@ HOST = "host "
         ),
         (["{1}[Hardware Error]: event severity: fatal"], [("kernel.machine_check", "host", "fail")]),
         (
+            ["mlx5_core 0000:1a:00.0: Port module event[error]: module 0, Cable error, High Temperature"],
+            [("kernel.port_module", "cable 0000:1a:00", "warn")],
+        ),
+        (["mlx5_core 0000:1a:00.0: Port module event: module 0, Cable plugged"], []),
+        (
             ["mce: [Hardware Error]: Machine check events logged"] * 3,
             [("kernel.machine_check_corrected", "host", "warn")],
         ),

@@ -87,7 +87,7 @@ ARRAY_MEMBER = Cause(
     says="software RAID degraded: a member failed",
     owner="vendor",
     remedy="mdadm --remove it, replace the drive, mdadm --add the new one",
-    explains=("array.degraded", "array.rebuilding", *EFFECTS),
+    explains=("array.degraded", "array.rebuilding", "drive.missing", "pci.nvme", *EFFECTS),
 )
 ARRAY_DEGRADED = Cause(
     code="array.degraded",

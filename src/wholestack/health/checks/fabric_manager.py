@@ -25,7 +25,14 @@ DOWN = Cause(
     says="the fabric manager does not run",
     owner="cluster team",
     remedy="systemctl restart nvidia-fabricmanager and read its log; its version must be that of the driver",
-    explains=("nvlink.inactive", "nvlink.all_inactive", "nvlink.count", "gpu.fabric", "fabric_manager.error"),
+    explains=(
+        "nvlink.inactive",
+        "nvlink.all_inactive",
+        "nvlink.count",
+        "gpu.fabric",
+        "fabric_manager.error",
+        "service.failed",
+    ),
 )
 MISSING = Cause(
     code="fabric_manager.missing",

@@ -40,7 +40,7 @@ IO_ERROR = Cause(
     says="drive fails to read or write",
     owner="vendor",
     remedy="read its SMART data (smartctl -a), copy what matters, have the drive replaced",
-    explains=("kernel.nvme", "kernel.ata", "kernel.readonly", "mount.readonly"),
+    explains=("kernel.nvme", "kernel.ata", "kernel.readonly", "mount.readonly", "drive.missing", "pci.nvme"),
 )
 NVME = Cause(
     code="kernel.nvme",
@@ -98,6 +98,13 @@ LINK_FLAP = Cause(
     remedy="clean and reseat cable and transceiver at both ends; then replace them",
     status="warn",
 )
+MODULE = Cause(
+    code="kernel.port_module",
+    says="cable or transceiver reports an error",
+    owner="data centre",
+    remedy="read it with ethtool -m or mlxlink; reseat it, see to its air flow, then replace it",
+    status="warn",
+)
 PCIE_LIMITED = Cause(
     code="kernel.pcie_limited",
     says="adapter has less PCIe bandwidth than it could",
@@ -128,6 +135,7 @@ TIMEOUTS = Limit(
 )
 
 _KILLED = re.compile(r"(?:out of memory: Kill(?:ed)? process|oom-kill:constraint|oom_reaper: reaped)", re.IGNORECASE)
+_MODULE_ERROR = re.compile(r"mlx5_core ([0-9a-f:.]{7,16}): Port module event\[error\]: module (\d{1,4}),")
 _MCE = re.compile(r"\[Hardware Error\]|machine check|mce: |EDAC MC\d{1,3}: \d{1,6} [UC]E ", re.IGNORECASE)
 _MODULE = re.compile(r"EDAC MC\d{1,3}: \d{1,6} [UC]E [^\n]{0,80}? on (\S{1,80})")
 _MCE_BANNER = re.compile(
@@ -321,6 +329,17 @@ def _judge_links(seen: Seen) -> Iterator[Symptom]:
     for part, of_part in _grouped(lines, _flapping).values():
         if len(of_part) >= seen.limit(FLAPS):
             yield Symptom(cause=LINK_FLAP, part=part, evidence=_said(of_part))
+    for part, of_part in _grouped(lines, _module_of).values():
+        yield Symptom(cause=MODULE, part=part, evidence=_said(of_part))
+
+
+def _module_of(line: Line) -> Part | None:
+    """``Port module event[error]: module 0, Cable error, High Temperature``: mlx5/core/events.c of Linux."""
+    found = _MODULE_ERROR.search(line.message)
+    if found is None:
+        return None
+    key = pci_key(found[1])
+    return Part(kind="cable", key=key, label=f"module {found[2]} of {found[1]}", within=(f"pci {key}",))
 
 
 def _flapping(line: Line) -> Part | None:
@@ -415,10 +434,10 @@ CHECKS = (
     _check("kernel.panic_oops", "crashes of the kernel", _judge_oops, (OOPS,), ("kernel",)),
     _check(
         "kernel.link_flaps",
-        "network links that go down and up",
+        "network links that go down and up, cables that report an error",
         _judge_links,
-        (LINK_FLAP,),
-        ("hca_port", "nic"),
+        (LINK_FLAP, MODULE),
+        ("hca_port", "nic", "cable"),
         FLAPS,
     ),
     _check(

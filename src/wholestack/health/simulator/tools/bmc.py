@@ -1,4 +1,4 @@
-"""``ipmitool sel elist``, ``sel time get``, ``sdr elist`` (``ipmitool(1)``; names of sensors and events as in the IPMI 2.0
+"""``ipmitool sel elist``, ``sel time get``, ``sdr elist`` (``ipmitool(1)``; sensors and events as in the IPMI 2.0
 specification, tables 42-2 and 42-3)."""
 
 import time
