@@ -239,8 +239,8 @@ def test_a_sweep_over_real_ssh_from_a_served_fleet_to_a_verdict(tmp_path):
         assert {name: host["status"] for name, host in json.loads(again.stdout)["hosts"].items()} == {
             name: host["status"] for name, host in hosts.items()}  # fmt: skip
     finally:
-        server.send_signal(signal.SIGINT)
-        server.communicate()
+        server.terminate()
+        server.communicate(timeout=60)
 
 
 def test_help_names_every_verb_and_imports_nothing_heavy():
