@@ -3,7 +3,6 @@
 import io
 import json
 import re
-import signal
 import subprocess
 import sys
 
