@@ -71,7 +71,7 @@ def _z(values: FloatArray) -> float:
     """Distance of the highest value from the median in MADs of the upper half."""
     median = float(np.median(values))
     spread = float(np.median(values[values >= median] - median))
-    return (float(values.max()) - median) / spread if spread > 0 else math.inf * (values.max() > median)
+    return (float(values.max()) - median) / spread if spread > 0 else (math.inf if values.max() > median else 0.0)
 
 
 DESIGNS: dict[str, Callable[[FloatArray, float], bool]] = {"tail": tail, "t": reference_t, "3.5": customary}

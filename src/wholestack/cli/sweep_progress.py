@@ -37,6 +37,7 @@ class SweepWatcher:
         self._example: dict[tuple[Status, str], str] = {}
         self._started = time.monotonic()
         self._last_plain = self._started
+        self._first: float | None = None
         self._live = Live(console=self._console, refresh_per_second=4, transient=True, get_renderable=self._picture)
 
     def __call__(self, result: HostResult) -> None:
@@ -44,6 +45,7 @@ class SweepWatcher:
         seen = {(each.status or self._causes[each.cause].status, self._causes[each.cause].says)
                 for each in result.symptoms if each.cause in self._causes}  # fmt: skip
         statuses = {status for status, _ in seen}
+        self._first = self._first or time.monotonic()
         self._hosts[next((status for status in WORST_FIRST if status in statuses), "ok")] += 1
         for each in seen:
             self._found[each] += 1
@@ -55,9 +57,11 @@ class SweepWatcher:
     def _line(self) -> str:
         done = self._hosts.total()
         elapsed_s = time.monotonic() - self._started
-        # The first answers of many asked at once say nothing of the rest.
-        told = max(1, self._total // 20) <= done < self._total
-        left = f", about {elapsed_s / done * (self._total - done):.0f} s left" if told else ""
+        left = ""
+        if self._first is not None and 1 < done < self._total:
+            # From the first answer on: until then nothing is known of the pace.
+            pace_s = (time.monotonic() - self._first) / (done - 1)
+            left = f", about {pace_s * (self._total - done):.0f} s left"
         counts = self._hosts
         return (
             f"{done} of {self._total} hosts, {elapsed_s:.0f} s{left}: {counts['ok'] + counts['warn']} fit,"
