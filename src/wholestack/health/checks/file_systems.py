@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from wholestack.health.check import Cause, Check, Limit, Seen, Symptom
-from wholestack.health.formats.df import PSEUDO, FileSystem, looks_like_df, read_df
+from wholestack.health.formats.df import FileSystem, looks_like_df, read_df
 from wholestack.health.parts import Part
 from wholestack.health.probe import Format, Probe
 from wholestack.remote.batch import Command
@@ -30,9 +30,19 @@ FILLING_CAUSE = Cause(
 )
 
 
+def _once(entries: Iterable[FileSystem]) -> Iterator[FileSystem]:
+    """Without the roots of containers that lie on a file system which is told of itself: they share its blocks."""
+    listed = sorted(entries, key=lambda each: (each.device == "overlay", each.mount != "/"))
+    told: set[str] = set()
+    for entry in listed:
+        if entry.device != "overlay" or entry.mount == "/" or entry.size not in told:
+            yield entry
+        told.add(entry.size)
+
+
 def _judge(entries: Iterable[FileSystem], seen: Seen, unit: str) -> Iterator[Symptom]:
-    for entry in entries:
-        if entry.used_share is None or entry.device in PSEUDO or entry.device.startswith("/dev/loop"):
+    for entry in _once(entries):
+        if entry.used_share is None or not entry.fills:
             continue
         cause = (
             FULL_CAUSE

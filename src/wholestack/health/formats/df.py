@@ -9,7 +9,10 @@ from dataclasses import dataclass
 
 from wholestack.health.probe import UnreadableError
 
-PSEUDO = ("tmpfs", "devtmpfs", "overlay", "squashfs", "efivarfs", "udev", "none", "shm", "ramfs")
+_NOT_FILLED = ("devtmpfs", "udev", "squashfs", "efivarfs", "iso9660", "erofs", "ramfs")
+"""Devices and types that nobody fills: of the kernel or the firmware, or images that are full from the first day."""
+_SNAPS = ("/snap/", "/var/lib/snapd/")
+_IMAGE_DEVICES = ("/dev/loop", "/dev/sr")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +24,22 @@ class FileSystem:
     used_share: float | None
     """0..1; ``None`` where ``df`` prints ``-``."""
     line: str
+    size: str
+    """As printed; file systems that lie on one another have the same."""
+    type: str = ""
+    """Where ``df`` was asked for it."""
+    whole: bool = False
+    """Whether every block is in use and none is kept back, as in an image that cannot be written."""
+
+    @property
+    def fills(self) -> bool:
+        """Whether it may run full: a root of overlay or a tmpfs may, a device file system or a mounted image not.
+
+        Images are told by their type, by where snaps lie, or by a loop or optical device without a single free block.
+        """
+        if self.used_share is None or self.device in _NOT_FILLED or self.type in _NOT_FILLED:
+            return False
+        return not (self.device.startswith(_IMAGE_DEVICES) and (self.whole or self.mount.startswith(_SNAPS)))
 
 
 def looks_like_df(text: str) -> bool:
@@ -61,9 +80,13 @@ def _entry(line: str, *, typed: bool) -> FileSystem | None:
         return None
     share = counts[4].rstrip("%")
     device = line[: counts.start()].strip()
+    name, _, kind = device.rpartition(" ") if typed else (device, "", "")
     return FileSystem(
-        device=device.rpartition(" ")[0].strip() if typed else device,
+        device=name.strip(),
         mount=line[counts.end() :].strip(),
         used_share=int(share) / 100 if share != "-" else None,
         line=line,
+        size=counts[1],
+        type=kind,
+        whole=counts[1] == counts[2] and counts[3] == "0",
     )
