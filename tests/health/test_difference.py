@@ -38,7 +38,7 @@ def compared_again(found):
     return found.unclear or found.changed
 
 
-@pytest.mark.parametrize("after", ["unreachable", HUNG])
+@pytest.mark.parametrize("after", ["unreachable", "host_key", "name", HUNG])
 def test_a_host_or_probe_that_went_silent_has_not_healed(compared, after):
     found = compared({"a": FULL}, {"a": after})
     assert (subjects(found.healed), subjects(found.unclear)) == ([], ["a"])

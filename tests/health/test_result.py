@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wholestack.finding import Skipped
+from wholestack.health import connection
 from wholestack.health.check import Before, Cause, Counter, Measure, Symptom, Trait
 from wholestack.health.diagnosis import CheckSymptom
 from wholestack.health.examine import Examination
@@ -19,7 +20,7 @@ from wholestack.remote.host import Host
 
 GPU = Part(kind="gpu", key="0000:9b:00", label="slot 3", within=("pci 0000:9a:00",))
 BROKEN = Cause(code="gpu.broken", says="broken", owner="vendor", remedy="replace it")
-CAUSES = {each.code: each for each in (BROKEN, LOST, FIELD)}
+CAUSES = {each.code: each for each in (BROKEN, LOST, FIELD, *connection.CAUSES)}
 REPLY = Reply(host=Host(name="gpu1", kind="h100"), outputs={"df": Output(name="df")}, seconds=1.5)
 
 

@@ -11,15 +11,15 @@ from wholestack.claim import status_of
 from wholestack.errors import InputError, RunDirectoryError
 from wholestack.health import sweep
 from wholestack.health.check import Check, Counter, Expectation
+from wholestack.health.connection import cause_of
 from wholestack.health.earlier import EarlierSweep
 from wholestack.health.probe import Format, Probe
 from wholestack.health.records import RESULTS, SUMMARY
 from wholestack.health.result import HostResult
 from wholestack.health.sending import commands_for
 from wholestack.health.settlement import settle, standing
-from wholestack.health.telemetry import LOST
 from wholestack.health.verdicts import VALID_S, read_sweep
-from wholestack.remote.batch import Command, Output
+from wholestack.remote.batch import Command, Output, Trouble
 from wholestack.remote.host import Host
 from wholestack.remote.simulated import SimulatedRemote
 from wholestack.runs import RunDirectory, RunManifest, RunReader
@@ -61,12 +61,29 @@ def test_a_hung_probe_costs_its_own_checks_only_and_is_named(tmp_path):
     assert (only.part, only.status) == ("probe df", "unknown")
 
 
-@pytest.mark.parametrize("trouble", ["unreachable", "refused", "host_key", "auth", "lost", "timed_out", "protocol"])
+@pytest.mark.parametrize("trouble", Trouble.__args__)
 def test_a_silent_host_is_one_finding_that_says_how(tmp_path, trouble):
     (verdict,) = fleets.run(tmp_path / "s", ["a"], Answers({"a": trouble})).verdicts
     (only,) = verdict.findings
-    assert (only.status, only.cause) == ("unknown", LOST.says)
+    assert (only.status, only.cause) == ("unknown", cause_of(trouble).says)
     assert only.evidence[0].startswith(trouble)
+
+
+@pytest.mark.parametrize(
+    ("trouble", "words"),
+    [
+        ("host_key", ("host key", "--accept-new", "ssh-keygen -R", "verify")),
+        ("auth", ("refuses the login", "authorized_keys")),
+        ("key_file", ("private key on this machine", "--identity")),
+        ("name", ("does not resolve", "address")),
+    ],
+)
+def test_a_host_that_refuses_us_is_not_called_off(tmp_path, trouble, words):
+    (verdict,) = fleets.run(tmp_path / "s", ["a"], Answers({"a": trouble})).verdicts
+    (only,) = verdict.findings
+    said = f"{only.cause} {only.remedy}"
+    assert all(word in said for word in words)
+    assert "did not answer" not in said and "power" not in said
 
 
 def test_of_a_connection_that_broke_half_way_what_arrived_counts(tmp_path):

@@ -142,7 +142,7 @@ def test_a_key_that_cannot_be_used_is_named(sshd, tmp_path, kind):
     elif kind == "garbage":
         path.write_text("no key")
     reply = run(remote_to(sshd), replace(sshd.hosts()[0], identity=str(path)))
-    assert failed(reply) == "auth"
+    assert failed(reply) == "key_file"
     assert str(path) in reply.detail
     assert ("agent" in reply.detail) == (kind == "encrypted")
 
@@ -257,7 +257,7 @@ def test_a_pause_beyond_the_deadline_is_not_made(sshd):
 
 def test_a_name_that_does_not_resolve(sshd):
     reply = run(remote_to(sshd), replace(sshd.hosts()[0], address="no-such-host.invalid"))
-    assert failed(reply) == "unreachable"
+    assert failed(reply) == "name"
 
 
 async def talk_to(serve, remote_of, **options):

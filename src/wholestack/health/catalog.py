@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from wholestack.errors import InputError
+from wholestack.health import connection
 from wholestack.health.check import Cause, Check
 from wholestack.health.checks import (
     arrays,
@@ -117,7 +118,9 @@ def chosen(only: Sequence[str] = (), skip: Sequence[str] = ()) -> tuple[Check, .
 
 def causes() -> dict[str, tuple[Cause, Check | None]]:
     """Every cause by its code, with the first check that says it; ``None`` for those of lost telemetry."""
-    found: dict[str, tuple[Cause, Check | None]] = {cause.code: (cause, None) for cause in CAUSES}
+    found: dict[str, tuple[Cause, Check | None]] = {
+        cause.code: (cause, None) for cause in (*CAUSES, *connection.CAUSES)
+    }
     for check in CHECKS:
         for cause in check.causes:
             if found.get(cause.code, (cause, None))[1] is None:

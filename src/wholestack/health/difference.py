@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wholestack.finding import WORST_FIRST, Finding
+from wholestack.health.connection import CHECK as CONNECTION
 from wholestack.health.describing import WORDS, bullet, indented
 from wholestack.health.records import HostVerdict
-from wholestack.health.telemetry import LOST
 from wholestack.health.verdicts import Sweep, read_sweep
 from wholestack.record import to_builtins
 from wholestack.runs import RunReader
@@ -122,7 +122,7 @@ def _line(word: str, each: Finding, more: str = "") -> str:
 
 
 def _looked_again(each: Finding, verdict: HostVerdict | None) -> bool:
-    if verdict is None or any(found.cause == LOST.says for found in verdict.findings):
+    if verdict is None or any(found.check == CONNECTION for found in verdict.findings):
         return False
     return each.check not in verdict.unjudged
 

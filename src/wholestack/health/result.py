@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 from wholestack.finding import Skipped, Status
 from wholestack.health.check import Before, Cause, Counter, Scalar, Symptom
 from wholestack.health.cleaning import is_number, printable
+from wholestack.health.connection import CHECK, cause_of
 from wholestack.health.diagnosis import CheckSymptom
 from wholestack.health.examine import Examination
 from wholestack.health.parts import HOST, Part
@@ -184,7 +185,7 @@ def _lost(reply: Reply, symptoms: Iterable[CheckSymptom]) -> CheckSymptom:
     if missing:
         evidence.append(f"arrived before that: {len(reply.outputs) - len(missing)} of {len(reply.outputs)} outputs")
         evidence.append(f"missing: {', '.join(missing)}")
-    return CheckSymptom(check="telemetry.host", symptom=Symptom(cause=LOST, evidence=tuple(evidence)))
+    return CheckSymptom(check=CHECK, symptom=Symptom(cause=cause_of(trouble), evidence=tuple(evidence)))
 
 
 def _not_numbers(found: Examination) -> list[CheckSymptom]:

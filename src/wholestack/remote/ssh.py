@@ -90,7 +90,7 @@ class SshRemote:
             reply = await self._once(host, commands, left_s=deadline_s)
             outputs = dict(reply.outputs)
             attempts = 1
-            while attempts <= self._retries and reply.trouble in ("unreachable", "lost"):
+            while attempts <= self._retries and reply.trouble in ("unreachable", "name", "lost"):
                 pause_s = 0.5 * 2 ** (attempts - 1) * self._rng.uniform(0.5, 1.5)
                 left_s = deadline_s - (time.monotonic() - start) - pause_s
                 if left_s <= 0:
@@ -341,7 +341,7 @@ class _Files:
                 return []
             hint = "; add it to the agent and name no identity" if "passphrase" in str(error).lower() else ""
             reason = error.strerror if isinstance(error, OSError) and error.strerror else _printable(str(error))
-            raise _LoginError(_Failure("auth", f"private key {files[0]}: {reason}{hint}")) from error
+            raise _LoginError(_Failure("key_file", f"private key {files[0]}: {reason}{hint}")) from error
         return list(options.client_keys or ())
 
 
@@ -446,7 +446,7 @@ def _explain(error: Exception, host: Host, *, reached: bool) -> _Failure:
         case asyncssh.Error():
             return _Failure("protocol", f"it does not speak SSH as we do ({says})")
         case socket.gaierror():
-            return _Failure("unreachable", f"the name {name} does not resolve: correct it or give an address")
+            return _Failure("name", f"the name {name} does not resolve: correct it or give an address")
         case ConnectionRefusedError():
             return _Failure("unreachable", f"nothing listens there ({says}): is sshd running, and is it this port?")
         case OSError() if reached:

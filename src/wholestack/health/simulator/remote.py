@@ -26,6 +26,8 @@ _DETAILS: Mapping[Trouble, str] = {
     "refused": "connect to host {host} port 22: Connection refused",
     "host_key": "host key of {host} is not the known one",
     "auth": "Permission denied (publickey)",
+    "name": "the name {host} does not resolve",
+    "key_file": "private key: No such file or directory",
     "lost": "connection to {host} was lost",
     "timed_out": "{host} did not answer in time",
     "protocol": "{host} answered something else",
