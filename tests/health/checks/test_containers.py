@@ -129,3 +129,25 @@ def test_a_host_without_gpus_need_start_no_container_with_them():
     bare = "00:00.0 Host bridge [0600]: Intel Corporation Device [8086:09a2]\n"
     found = look(container_gpu=failed, nvidia_smi=gone, pci=bare, docker=json.dumps(INFO | {"Runtimes": {"runc": {}}}))
     assert "container_gpu" in {each.check for each in found.skipped}
+
+
+@pytest.mark.parametrize(
+    ("last_words", "expected"),
+    [
+        (
+            "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?",
+            ("docker.down", "fail"),
+        ),
+        ("permission denied while trying to connect to the Docker daemon socket", ("telemetry.needs_root", "unknown")),
+    ],
+)
+def test_why_the_daemon_is_silent_is_shown_where_only_standard_error_tells(last_words, expected):
+    client = json.dumps({"ID": "", "Containers": 0, "Driver": "", "Runtimes": None, "ServerVersion": ""})
+    silent = Output(name="docker", exit_status=1, stdout=client.encode(), stderr=last_words.encode())
+    found = [
+        (each.symptom.cause.code, each.status, each.symptom.evidence)
+        for each in diagnose(look(docker=silent).symptoms)
+        if each.symptom.part.key == "docker"
+    ]
+    assert [each[:2] for each in found] == [expected]
+    assert last_words in " ".join(found[0][2])

@@ -3,7 +3,10 @@
 import pytest
 
 from tests.health.gpu_host import FABRIC, FABRIC_LOG, key, look, lspci, smi, told
+from wholestack.health import catalog
+from wholestack.health.examine import examine
 from wholestack.health.judging import judge
+from wholestack.remote.batch import Output
 
 SERVICE = "service nvidia-fabricmanager.service"
 NO_SWITCH = "\n".join(line for line in lspci().splitlines() if "0680" not in line) + "\n"
@@ -32,6 +35,39 @@ def test_without_nvswitches_none_is_needed():
         found = look(fabric_manager=unit, pci=NO_SWITCH)
         assert "fabric_manager.state" in {each.check for each in found.skipped}
         assert found.symptoms == ()
+
+
+NO_SYSTEMD = Output(
+    name="fabric_manager",
+    exit_status=1,
+    stderr=b"System has not been booted with systemd as init system (PID 1). Can't operate.\n",
+)
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        {"pci": NO_SWITCH},
+        {"pci": Output(name="pci", exit_status=127), "nvidia_smi": Output(name="nvidia_smi", exit_status=127)},
+    ],
+)
+def test_without_systemd_nothing_is_missed_where_there_is_no_nvswitch(others):
+    outputs = {"fabric_manager": NO_SYSTEMD} | {
+        name: each if isinstance(each, Output) else Output(name=name, stdout=each.encode())
+        for name, each in others.items()
+    }
+    found = examine(outputs, [catalog.named("fabric_manager.state")], now=0.0)
+    assert [each.check for each in found.skipped] == ["fabric_manager.state"]
+    assert found.symptoms == ()
+
+
+def test_without_systemd_the_manager_of_nvswitches_is_unknown():
+    for pci in (Output(name="pci", stdout=lspci().encode()), Output(name="pci", exit_status=127)):
+        outputs = {"fabric_manager": NO_SYSTEMD, "pci": pci}
+        outputs["nvidia_smi"] = Output(name="nvidia_smi", stdout=smi().encode())
+        (only,) = examine(outputs, [catalog.named("fabric_manager.state")], now=0.0).symptoms
+        assert only.status == "unknown"
+        assert "systemd" in only.symptom.evidence[0]
 
 
 def test_errors_of_switches_in_its_log_are_those_of_the_kernel_log():

@@ -89,9 +89,13 @@ _DOWN = re.compile(r"Cannot connect to the Docker daemon|Is the docker daemon ru
 
 def _read_docker(text: str) -> dict[str, Any]:
     begin = text.find("{")
-    found, _ = json.JSONDecoder().raw_decode(text[begin:])
+    found, end = json.JSONDecoder().raw_decode(text[begin:])
     if not isinstance(found, dict):
         raise UnreadableError("docker info is no JSON object")
+    last_words = text[begin + end :].strip()
+    if not found.get("ServerVersion") and not found.get("ServerErrors") and last_words:
+        # Some versions print what the client knows as JSON, and why the daemon said nothing on standard error only.
+        found["ServerErrors"] = [line.strip()[:300] for line in last_words.splitlines()[:4]]
     return found
 
 
@@ -182,7 +186,7 @@ def _judge_docker(seen: Seen) -> Iterator[Symptom]:
             raise UnreadableError("needs root: " + errors[0])
         yield Symptom(cause=DOCKER_DOWN, part=DOCKER_PART, evidence=tuple(errors))
         return
-    if "ServerVersion" not in info or not isinstance(info.get("Runtimes"), dict):
+    if not info.get("ServerVersion") or not isinstance(info.get("Runtimes"), dict):
         raise UnreadableError("docker info tells no ServerVersion or Runtimes")
     if gpus_on_bus(seen) and not _has_nvidia(info):
         evidence = (f"runtimes: {', '.join(map(str, info['Runtimes']))}",)

@@ -148,8 +148,14 @@ LOG: Probe[Log] = Probe(
 
 def _judge_state(seen: Seen) -> Iterator[Symptom]:
     """Needed where the bus shows NVSwitches; where the bus is not known, a service that is installed is needed."""
-    unit, devices = seen.of(STATE), seen.maybe(PCI)
+    devices = seen.maybe(PCI)
     switches = [device for device in devices or () if device.is_nvswitch]
+    try:
+        unit = seen.of(STATE)
+    except UnreadableError:
+        if switches or (devices is None and _has_nvidia(seen)):
+            raise
+        raise NotThereError("not_expected", "no NVSwitch that needs a fabric manager") from None
     part = Part(kind="service", key=_UNIT)
     shown = (", ".join(f"{key}={unit[key]}" for key in _KEYS if key in unit),)
     if unit["LoadState"] in ("not-found", "masked"):
@@ -163,6 +169,17 @@ def _judge_state(seen: Seen) -> Iterator[Symptom]:
         yield Symptom(cause=DOWN, part=part, evidence=shown)
     elif unit.get("NRestarts", "0").isdigit() and int(unit.get("NRestarts", "0")[:9]) >= 3:
         yield Symptom(cause=RESTARTS, part=part, evidence=shown)
+
+
+def _has_nvidia(seen: Seen) -> bool:
+    """Also where it cannot be told."""
+    try:
+        seen.of(NVIDIA_SMI)
+    except UnreadableError:
+        return True
+    except NotThereError:
+        return False
+    return True
 
 
 def _judge_log(seen: Seen) -> Iterator[Symptom]:
@@ -207,7 +224,7 @@ CHECKS = (
     Check(
         name="fabric_manager.state",
         about="the fabric manager runs where there are NVSwitches",
-        probes=(STATE, PCI),
+        probes=(STATE, PCI, NVIDIA_SMI),
         parts=("service",),
         causes=(DOWN, MISSING, RESTARTS),
         judge=_judge_state,
