@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.health import write_faults
 from tests.health.write_table import PAGE, table
 from wholestack.cli.health import app
 from wholestack.health.check import Owner
@@ -17,6 +18,10 @@ GUIDE = DOCS / "guides" / "first-sweep.md"
 
 def test_the_table_of_checks_is_what_the_catalogue_says():
     assert PAGE.read_text(encoding="utf-8") == table(), "python -m tests.health.write_table"
+
+
+def test_the_table_of_faults_is_what_the_simulator_has():
+    assert write_faults.PAGE.read_text(encoding="utf-8") == write_faults.page(), "python -m tests.health.write_faults"
 
 
 def test_the_guide_to_adding_a_check_runs():

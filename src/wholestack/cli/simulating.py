@@ -5,6 +5,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from wholestack.cli.output import print_json
 from wholestack.cli.sweep_progress import SweepWatcher
@@ -13,6 +14,13 @@ from wholestack.errors import InputError
 from wholestack.finding import EXIT_FINDINGS, EXIT_OK
 from wholestack.health.simulation import describe_simulation, planned_or_drawn, simulate
 from wholestack.record import to_builtins
+
+if TYPE_CHECKING:
+    from wholestack.health.simulator.fleet import Fleet
+
+
+EXAMPLE = "lspci -Dnn"
+"""A command that every simulated host knows, also one without GPUs; ``nvidia-smi`` without options none does."""
 
 
 def run(hosts: int, seed: int, faults: Path | None, *, folder: Path | None, json: bool) -> int:
@@ -45,7 +53,7 @@ def serve(hosts: int, seed: int, faults: Path | None, *, folder: Path, port: int
     except ModuleNotFoundError as error:
         if error.name != "asyncssh":
             raise
-        raise InputError("the server needs asyncssh", remedy="pip install 'wholestack[fleet]'") from error
+        raise InputError("the server needs asyncssh", remedy="in a clone: make venv; or pip install asyncssh pyyaml") from error
     from wholestack.health.simulation import broken_fleet
 
     fleet = broken_fleet(hosts, seed=seed, planned=planned_or_drawn(faults), now=time.time())
@@ -55,7 +63,7 @@ def serve(hosts: int, seed: int, faults: Path | None, *, folder: Path, port: int
         await server.start()
         print(f"{hosts} hosts on port {server.port} of this machine; Ctrl-C ends them", file=sys.stderr)
         print(f"wholestack health sweep {folder}/hosts.toml --known-hosts {folder}/known_hosts", file=sys.stderr)
-        print(f"ssh -F {folder}/ssh_config {next(iter(fleet)).name} nvidia-smi", file=sys.stderr)
+        print(f"ssh -F {folder}/ssh_config {_reached(fleet)} {EXAMPLE}", file=sys.stderr)
         try:
             await server.wait()
         finally:
@@ -63,3 +71,8 @@ def serve(hosts: int, seed: int, faults: Path | None, *, folder: Path, port: int
 
     asyncio.run(up())
     return EXIT_OK
+
+
+def _reached(fleet: "Fleet") -> str:
+    """The first host that lets one in."""
+    return next((machine.name for machine in fleet if not machine.trouble), next(iter(fleet)).name)

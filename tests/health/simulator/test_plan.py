@@ -55,6 +55,7 @@ def test_a_drawn_plan_breaks_each_host_once_within_its_time():
     ("text", "says"),
     [
         ("[[fault]]\nhost='a'\nkind='nope'", "fault 1: no kind of fault is called 'nope'"),
+        ("[[fault]]\nhost='a'\nkind='swap'", "no kind of fault is called 'swap'"),
         ("[[fault]]\nhost='a'\nkind='swap_on'\nwhen=1", "fault 1: unknown key 'when'"),
         ("[[fault]]\nhost='a'\nkind='swap_on'\nseverity=2.0", "severity is from 0 to 1, got 2.0"),
         ("[[fault]]\nhost='a'\nkind='swap_on'\nat=-1.0", "got -1.0"),
@@ -76,3 +77,12 @@ def test_what_is_wrong_is_named(tmp_path, text, says):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(InputError, match=r"none\.toml"):
         read_plan(tmp_path / "none.toml")
+
+
+def test_a_misspelt_kind_is_answered_with_the_nearest_and_where_all_are(tmp_path):
+    path = tmp_path / "faults.toml"
+    path.write_text(GOOD.replace("swap_on", "swap_onn"))
+    with pytest.raises(InputError) as refused:
+        read_plan(path)
+    assert "swap_on" in str(refused.value.remedy)
+    assert "docs/health-faults.md" in str(refused.value.remedy)

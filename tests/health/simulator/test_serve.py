@@ -3,14 +3,18 @@
 import asyncio
 import os
 import stat
+from pathlib import Path
 
 import pytest
 
 from tests.health.simulator.hosts import one_host, only
+from wholestack.cli import simulating
 from wholestack.errors import EngineError
 from wholestack.health.simulator.faults.table import fault_named
+from wholestack.health.simulator.kinds import KINDS
 from wholestack.health.simulator.remote import FleetRemote
 from wholestack.remote.batch import Command
+from wholestack.remote.inventory import read_toml
 
 asyncssh = pytest.importorskip("asyncssh")
 serve = pytest.importorskip("wholestack.health.simulator.serve")
@@ -118,6 +122,32 @@ def test_the_files_of_the_client_are_written(tmp_path):
     assert f"HostName 127.0.0.1\n  Port {port}" in (folder / "ssh_config").read_text()
     assert 'kind = "a10-4"' in (folder / "hosts.toml").read_text()
     assert stat.S_IMODE(os.stat(folder / "id_ed25519").st_mode) == 0o600
+
+
+def test_a_client_finds_its_key_from_wherever_it_starts(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    async def ask(server):
+        return server.port
+
+    served(one_host("a10-4"), Path("here"), ask)
+    key = str(tmp_path / "here" / "id_ed25519")
+    hosts = read_toml((tmp_path / "here" / "hosts.toml").read_text(), where="served")
+    assert [host.identity for host in hosts] == [key]
+    assert f"IdentityFile {key}\n" in (tmp_path / "here" / "ssh_config").read_text()
+
+
+@pytest.mark.parametrize("kind", [kind.name for kind in KINDS])
+def test_the_example_that_is_printed_works_on_every_kind_of_host(tmp_path, kind):
+    fleet = one_host(kind)
+
+    async def ask(server):
+        async with connect(server, tmp_path) as connection:
+            return await connection.run(simulating.EXAMPLE)
+
+    answer = served(fleet, tmp_path, ask)
+    assert answer.exit_status == 0
+    assert answer.stdout.startswith("0000:00:00.0 ")
 
 
 def test_every_host_has_an_address_of_its_own():

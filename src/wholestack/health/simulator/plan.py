@@ -13,6 +13,7 @@ Example::
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from random import Random
 
@@ -38,11 +39,18 @@ class PlannedFault(Record):
 
     def __post_init__(self) -> None:
         if fault_named(self.kind) is None:
-            raise InputError(f"no kind of fault is called {self.kind!r}", remedy="see the table of faults")
+            raise InputError(f"no kind of fault is called {self.kind!r}", remedy=_nearest_kind(self.kind))
         if self.severity is not None and not 0.0 <= self.severity <= 1.0:
             raise InputError(f"severity is from 0 to 1, got {self.severity}")
         if self.at < 0:
             raise InputError(f"at is in hours after the start, got {self.at}")
+
+
+def _nearest_kind(name: str) -> str:
+    """The kinds with a name like it, and where all of them are listed."""
+    near = get_close_matches(name, [fault.name for fault in FAULTS], n=3, cutoff=0.5)
+    listed = "all kinds: docs/health-faults.md"
+    return f"did you mean {', '.join(near)}? {listed}" if near else listed
 
 
 def read_plan(path: Path) -> tuple[PlannedFault, ...]:

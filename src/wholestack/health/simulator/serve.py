@@ -51,7 +51,7 @@ class FleetServer:
     def __init__(self, fleet: Fleet, folder: Path, *, port: int, clock: Callable[[], float]) -> None:
         self.fleet = fleet
         self.port = port
-        self._folder = folder
+        self._folder = folder.absolute()
         self._clock = clock
         self._remote = FleetRemote(fleet)
         self._by_address = {address_of(index): machine for index, machine in enumerate(fleet)}
