@@ -53,7 +53,9 @@ def serve(hosts: int, seed: int, faults: Path | None, *, folder: Path, port: int
     except ModuleNotFoundError as error:
         if error.name != "asyncssh":
             raise
-        raise InputError("the server needs asyncssh", remedy="in a clone: make venv; or pip install asyncssh pyyaml") from error
+        raise InputError(
+            "the server needs asyncssh", remedy="in a clone: make venv; or pip install asyncssh pyyaml"
+        ) from error
     from wholestack.health.simulation import broken_fleet
 
     fleet = broken_fleet(hosts, seed=seed, planned=planned_or_drawn(faults), now=time.time())

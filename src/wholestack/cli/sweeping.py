@@ -135,7 +135,9 @@ def _ssh(plan: SweepPlan, way: Way) -> Remote:
     except ModuleNotFoundError as error:
         if error.name != "asyncssh":
             raise
-        raise InputError("a sweep needs asyncssh", remedy="in a clone: make venv; or pip install asyncssh pyyaml") from error
+        raise InputError(
+            "a sweep needs asyncssh", remedy="in a clone: make venv; or pip install asyncssh pyyaml"
+        ) from error
     return SshRemote(
         known_hosts=[way.known_hosts] if way.known_hosts else None,
         accept_new=way.accept_new,
