@@ -109,6 +109,8 @@ class Plan(Record):
     """Planned wall seconds by phase."""
     disk_bytes: int
     """Expected size of the run directory."""
+    slowdown: float = 1.0
+    """How much slower than at the preflight the machine was when all costs were divided by it; 1 if they were not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
