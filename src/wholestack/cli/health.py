@@ -8,14 +8,13 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from wholestack.cli.output import print_json, read_text
-from wholestack.finding import EXIT_FINDINGS, EXIT_OK, EXIT_UNKNOWN, Finding, exit_code
+from wholestack.cli.output import code_for, findings_document, print_json, read_text
+from wholestack.finding import EXIT_FINDINGS, EXIT_OK, Finding
 from wholestack.health import catalog
 from wholestack.health.describing import describe_check, describe_judgement
 from wholestack.health.judging import Judgement, read_saved
 from wholestack.health.judging import judge as judge_saved
 from wholestack.health.profile import expectation_from
-from wholestack.record import to_builtins
 
 Json = Annotated[bool, Parameter(negative="")]
 Flag = Annotated[bool, Parameter(negative="")]
@@ -331,15 +330,8 @@ def learn(sweep: Path, /, *, hosts: Names = (), out: Path | None = None) -> int:
 
 
 def _show(found: Judgement, *, json: bool, everything: bool) -> int:
-    shown = [each for each in found.findings if everything or each.status != "ok"]
     if json:
-        print_json(
-            {
-                "status": found.status,
-                "findings": [to_builtins(each) for each in shown],
-                "skipped": [to_builtins(each) for each in found.skipped],
-            }
-        )
+        print_json(findings_document(found.findings, status=found.status, skipped=found.skipped, everything=everything))
     else:
         print(describe_judgement(found, everything=everything))
-    return exit_code(found.findings) if found.findings else EXIT_OK if found.status == "ok" else EXIT_UNKNOWN
+    return code_for(found.status, found.findings)

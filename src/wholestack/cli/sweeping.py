@@ -7,16 +7,16 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from wholestack.cli.output import print_json, read_text
+from wholestack.cli.output import code_for, findings_document, print_json, read_text
 from wholestack.cli.sweep_progress import SweepWatcher
 from wholestack.errors import InputError
-from wholestack.finding import exit_code
+from wholestack.finding import finding
 from wholestack.health import catalog
 from wholestack.health import sweep as sweeps
 from wholestack.health.earlier import EarlierSweep
-from wholestack.health.grouping import describe_sweep, document
+from wholestack.health.grouping import describe_sweep
 from wholestack.health.profile import Profile, read_profile
-from wholestack.health.records import PLAN, SweepPlan
+from wholestack.health.records import PLAN, HostVerdict, SweepPlan
 from wholestack.health.verdicts import Sweep
 from wholestack.remote.batch import Remote
 from wholestack.remote.host import Host
@@ -72,7 +72,29 @@ def run(asked: Asked, way: Way, *, out: Path | None, resume: Path | None, json: 
     else:
         print(describe_sweep(found.verdicts, found.summary, everything=everything))
         print(f"\nkept in {found.folder}; wholestack health explain ID --in {found.folder}")
-    return exit_code([each for verdict in found.verdicts for each in verdict.findings])
+    return code_for(found.summary.status, [each for verdict in found.verdicts for each in verdict.findings])
+
+
+def document(sweep: Sweep, *, everything: bool = False) -> dict[str, object]:
+    """As JSON has a sweep: counts, and by host what ``judge`` has."""
+    at = sweep.summary.at
+    return {
+        "status": sweep.summary.status,
+        "may_train": sweep.summary.may_train,
+        "may_not": sweep.summary.may_not,
+        "unknown": sweep.summary.unknown,
+        "seconds": sweep.summary.seconds,
+        "folder": str(sweep.folder),
+        "hosts": {verdict.host: _host(verdict, at=at, everything=everything) for verdict in sweep.verdicts},
+    }
+
+
+def _host(verdict: HostVerdict, *, at: float, everything: bool) -> dict[str, object]:
+    passed = [finding(verdict.host, name, "ok", evidence=(), at=at) for name in verdict.passed] if everything else []
+    shown = findings_document(
+        (*verdict.findings, *passed), status=verdict.status, skipped=verdict.skipped, everything=everything
+    )
+    return shown | {"kind": verdict.kind, "may_train": verdict.may_train}
 
 
 def processes_for(hosts: int) -> int:

@@ -4,12 +4,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from wholestack.finding import WORST_FIRST, Finding, Status, finding
+from wholestack.finding import WORST_FIRST, Finding, Status
 from wholestack.health.describing import WORDS, bullet, indented
 from wholestack.health.names import fold
 from wholestack.health.records import HostVerdict, SweepSummary
-from wholestack.health.verdicts import Sweep
-from wholestack.record import to_builtins
 
 EXAMPLES = 2
 """Findings of a group that are shown with their evidence."""
@@ -79,28 +77,3 @@ def _describe(group: Group, everything: bool) -> str:
     if left:
         lines.append(indented(f"- and {left} more (--all shows them, --json has everything)", hang=2))
     return "\n".join([*lines, indented(f"{group.owner}: {group.remedy}", hang=2)])
-
-
-def document(sweep: Sweep, *, everything: bool = False) -> dict[str, object]:
-    """As JSON has a sweep: counts, and by host what ``judge`` has."""
-    at = sweep.summary.at
-    return {
-        "status": sweep.summary.status,
-        "may_train": sweep.summary.may_train,
-        "may_not": sweep.summary.may_not,
-        "unknown": sweep.summary.unknown,
-        "seconds": sweep.summary.seconds,
-        "folder": str(sweep.folder),
-        "hosts": {verdict.host: _host(verdict, at=at, everything=everything) for verdict in sweep.verdicts},
-    }
-
-
-def _host(verdict: HostVerdict, *, at: float, everything: bool) -> dict[str, object]:
-    passed = [finding(verdict.host, name, "ok", evidence=(), at=at) for name in verdict.passed] if everything else []
-    return {
-        "status": verdict.status,
-        "kind": verdict.kind,
-        "may_train": verdict.may_train,
-        "findings": [to_builtins(each) for each in (*verdict.findings, *passed)],
-        "skipped": [to_builtins(each) for each in verdict.skipped],
-    }

@@ -1,0 +1,74 @@
+"""What ``wholestack health sweep`` prints and exits with, over hosts in memory."""
+
+import json
+
+import pytest
+
+from tests.health import fleets
+from tests.health.fleets import Answers, df
+from wholestack.cli import sweeping
+from wholestack.cli.main import main
+from wholestack.cli.output import code_for
+from wholestack.cli.sweeping import document
+from wholestack.finding import finding
+from wholestack.remote.batch import Output
+from wholestack.remote.simulated import SimulatedRemote
+
+FULL = {"df": Output(name="df", stdout=df(99))}
+HUNG = {"df": Output(name="df", exit_status=None, ending="hung")}
+GONE = {name: Output(name=name, exit_status=127) for name in ("df", "df_inodes")}
+NAMES = [f"gpu{n:03d}" for n in range(20)]
+
+
+@pytest.fixture
+def swept(tmp_path):
+    told = {name: FULL for name in NAMES[:5]} | {"gpu009": HUNG, "gpu011": "auth"}
+    return fleets.run(tmp_path / "s", NAMES, Answers(told))
+
+
+@pytest.fixture
+def sweep(monkeypatch, capsys, tmp_path):
+    """Calls the command; the way to the hosts is in memory, all else is real."""
+
+    def run(told, *arguments, hosts=("a",)):
+        monkeypatch.setattr(sweeping, "_ssh", lambda *_: SimulatedRemote(Answers(told)))
+        with pytest.raises(SystemExit) as ended:
+            main(["health", "sweep", *hosts, "--out", str(tmp_path / "s"), *arguments])
+        return int(ended.value.code or 0), capsys.readouterr()
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("told", "code", "status"), [({}, 0, "ok"), (FULL, 1, "fail"), (HUNG, 3, "unknown"), (GONE, 3, "unknown")]
+)
+def test_the_exit_code_says_what_the_json_says_also_where_nothing_applied(sweep, told, code, status):
+    found, said = sweep({"a": told}, "--only", "filesystem", "--json")
+    assert (found, json.loads(said.out)["status"]) == (code, status)
+
+
+@pytest.mark.parametrize(
+    ("status", "statuses", "code"),
+    [
+        ("ok", [], 0),
+        ("unknown", [], 3),
+        ("unknown", ["ok"], 3),
+        ("unknown", ["unknown", "warn"], 1),
+        ("warn", ["warn"], 1),
+        ("fail", ["fail"], 1),
+    ],
+)
+def test_unknown_never_exits_with_0(status, statuses, code):
+    assert code_for(status, [finding("h", "c", each, evidence=()) for each in statuses]) == code
+
+
+def test_json_has_by_host_what_judge_has(swept):
+    plain = document(swept)
+    assert (plain["status"], plain["may_train"], plain["may_not"], plain["unknown"]) == ("fail", 13, 5, 2)
+    assert list(plain["hosts"]) == NAMES
+    for name, host in plain["hosts"].items():
+        assert {"status", "findings", "skipped"} <= set(host)
+        assert all(each["status"] != "ok" and each["subject"] == name for each in host["findings"])
+    everything = document(swept, everything=True)["hosts"]["gpu010"]["findings"]
+    assert [(each["check"], each["status"]) for each in everything] == [
+        ("filesystem.bytes", "ok"), ("filesystem.inodes", "ok")]  # fmt: skip
