@@ -1,6 +1,7 @@
 """What ``wholestack health sweep`` prints and exits with, over hosts in memory."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,8 @@ from wholestack.cli.main import main
 from wholestack.cli.output import code_for
 from wholestack.cli.sweeping import document
 from wholestack.finding import finding
+from wholestack.health import catalog
+from wholestack.health.grouping import describe_sweep
 from wholestack.remote.batch import Output
 from wholestack.remote.simulated import SimulatedRemote
 
@@ -63,6 +66,7 @@ def test_unknown_never_exits_with_0(status, statuses, code):
 
 
 def test_json_has_by_host_what_judge_has(swept):
+    swept = replace(swept, plan=replace(swept.plan, left_out=()))
     plain = document(swept)
     assert (plain["status"], plain["may_train"], plain["may_not"], plain["unknown"]) == ("fail", 13, 5, 2)
     assert list(plain["hosts"]) == NAMES
@@ -72,3 +76,23 @@ def test_json_has_by_host_what_judge_has(swept):
     everything = document(swept, everything=True)["hosts"]["gpu010"]["findings"]
     assert [(each["check"], each["status"]) for each in everything] == [
         ("filesystem.bytes", "ok"), ("filesystem.inodes", "ok")]  # fmt: skip
+
+
+def test_where_checks_were_left_out_neither_text_nor_json_says_who_may_train(swept):
+    plain = document(swept)
+    assert (plain["in_full"], plain["may_train"], plain["hosts"]["gpu010"]["may_train"]) == (False, None, None)
+    text = describe_sweep(swept.verdicts, swept.summary, put=2, left_out=86)
+    assert text.startswith("20 hosts: 13 passed 2 of 88 checks, 5 may not, 2 unknown")
+
+
+def test_the_command_says_how_many_checks_were_put(sweep):
+    _, said = sweep({}, "--only", "filesystem")
+    assert said.out.startswith(f"1 host: 1 passed 2 of {len(catalog.chosen())} checks, ")
+
+
+def test_ready_is_no_go_after_a_sweep_of_few_checks(sweep, capsys, tmp_path):
+    sweep({}, "--only", "filesystem")
+    with pytest.raises(SystemExit) as ended:
+        main(["ready", str(tmp_path / "s")])
+    assert ended.value.code == 3
+    assert "nothing is said on training" in capsys.readouterr().out

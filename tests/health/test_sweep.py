@@ -198,6 +198,13 @@ def test_an_option_of_the_profile_reaches_the_command_quoted_and_only_where_it_i
 # Claims
 
 
+@pytest.fixture
+def in_full(monkeypatch):
+    """These checks are the whole catalogue, so that putting them is a sweep in full."""
+    monkeypatch.setattr(sweep.catalog, "CHECKS", fleets.CHECKS)
+
+
+@pytest.mark.usefixtures("in_full")
 def test_every_host_has_a_claim_that_its_own_findings_settle(tmp_path):
     fleets.run(tmp_path / "s", NAMES, Answers(MIXED))
     run = RunReader(tmp_path / "s")
@@ -208,6 +215,26 @@ def test_every_host_has_a_claim_that_its_own_findings_settle(tmp_path):
     assert [each.check for each in settling] == ["filesystem.bytes"]
 
 
+def test_where_checks_were_left_out_nothing_is_claimed_on_training(tmp_path):
+    found = fleets.run(tmp_path / "s", NAMES, Answers(MIXED))
+    run = RunReader(tmp_path / "s")
+    stand = {claim.subject: status_of(claim, run.findings(), now=NOW) for claim in run.claims()}
+    assert stand == {host: "broken" if status == "fail" else "unknown" for host, status in STATUSES.items()}
+    assert not any("may train" in claim.statement for claim in run.claims())
+    (claim,) = (claim for claim in run.claims() if claim.subject == "gpu000")
+    assert claim.statement.startswith("gpu000 passed filesystem.bytes, filesystem.inodes; 2 of ")
+    (settling,) = (each for each in run.findings() if each.settles == claim.id)
+    assert settling.cause == "the host was not looked at in full"
+    assert statuses(found) == statuses(read_sweep(tmp_path / "s")) == STATUSES
+
+
+@pytest.mark.usefixtures("in_full")
+def test_a_claim_says_on_how_many_checks_it_rests(tmp_path):
+    fleets.run(tmp_path / "s", ["a"], Answers({"a": {"df_inodes": Output(name="df_inodes", exit_status=127)}}))
+    assert "a may train; 1 of 2 checks judged; " in RunReader(tmp_path / "s").claims()[0].statement
+
+
+@pytest.mark.usefixtures("in_full")
 def test_a_claim_lapses_although_it_held(tmp_path):
     fleets.run(tmp_path / "s", ["a"])
     run = RunReader(tmp_path / "s")
@@ -225,6 +252,7 @@ def test_another_boot_is_another_claim(tmp_path):
     assert predicted(tmp_path / "1", "x") == predicted(tmp_path / "2", "x") != predicted(tmp_path / "3", "y")
 
 
+@pytest.mark.usefixtures("in_full")
 def test_settling_again_says_the_same_until_somebody_changed_claims_or_results(tmp_path):
     fleets.run(tmp_path / "s", NAMES, Answers(MIXED))
     run = RunReader(tmp_path / "s")

@@ -70,31 +70,38 @@ def run(asked: Asked, way: Way, *, out: Path | None, resume: Path | None, json: 
     if json:
         print_json(document(found, everything=everything))
     else:
-        print(describe_sweep(found.verdicts, found.summary, everything=everything))
+        put, left_out = len(found.plan.checks), len(found.plan.left_out)
+        print(describe_sweep(found.verdicts, found.summary, put=put, left_out=left_out, everything=everything))
         print(f"\nkept in {found.folder}; wholestack health explain ID --in {found.folder}")
     return code_for(found.summary.status, [each for verdict in found.verdicts for each in verdict.findings])
 
 
 def document(sweep: Sweep, *, everything: bool = False) -> dict[str, object]:
-    """As JSON has a sweep: counts, and by host what ``judge`` has."""
-    at = sweep.summary.at
+    """As JSON has a sweep: counts, and by host what ``judge`` has.
+
+    Where checks were left out, who may train is ``null``: it was not asked.
+    """
+    at, in_full = sweep.summary.at, not sweep.plan.left_out
     return {
         "status": sweep.summary.status,
-        "may_train": sweep.summary.may_train,
+        "in_full": in_full,
+        "may_train": sweep.summary.may_train if in_full else None,
         "may_not": sweep.summary.may_not,
         "unknown": sweep.summary.unknown,
         "seconds": sweep.summary.seconds,
         "folder": str(sweep.folder),
-        "hosts": {verdict.host: _host(verdict, at=at, everything=everything) for verdict in sweep.verdicts},
+        "hosts": {
+            verdict.host: _host(verdict, at=at, in_full=in_full, everything=everything) for verdict in sweep.verdicts
+        },
     }
 
 
-def _host(verdict: HostVerdict, *, at: float, everything: bool) -> dict[str, object]:
+def _host(verdict: HostVerdict, *, at: float, in_full: bool, everything: bool) -> dict[str, object]:
     passed = [finding(verdict.host, name, "ok", evidence=(), at=at) for name in verdict.passed] if everything else []
     shown = findings_document(
         (*verdict.findings, *passed), status=verdict.status, skipped=verdict.skipped, everything=everything
     )
-    return shown | {"kind": verdict.kind, "may_train": verdict.may_train}
+    return shown | {"kind": verdict.kind, "may_train": verdict.may_train if in_full else None}
 
 
 def processes_for(hosts: int) -> int:

@@ -60,6 +60,7 @@ def plan_for(
     return SweepPlan(
         hosts=tuple(hosts),
         checks=tuple(check.name for check in checks),
+        left_out=tuple(check.name for check in catalog.chosen() if check not in checks),
         expectations=dict(expectations),
         deadline_s=slowest + CONNECT_S,
         concurrency=concurrency,
