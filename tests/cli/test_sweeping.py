@@ -96,3 +96,54 @@ def test_ready_is_no_go_after_a_sweep_of_few_checks(sweep, capsys, tmp_path):
         main(["ready", str(tmp_path / "s")])
     assert ended.value.code == 3
     assert "nothing is said on training" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("config", "marker", "says"), [("Port notanumber", "", "ssh configuration"), ("", "@bogus", "bogus")]
+)
+def test_a_wrong_file_of_the_users_is_one_line_and_exit_code_2(tmp_path, monkeypatch, capsys, config, marker, says):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / ".ssh" / "config").write_text(f"Host *\n  {config}\n")
+    known = tmp_path / "known"
+    known.write_text(f"{marker} 127.0.0.1 ssh-ed25519 AAAA\n" if marker else "")
+    asked = ["127.0.0.1", "--only", "clock", "--known-hosts", str(known), "--out", str(tmp_path / "s")]
+    with pytest.raises(SystemExit) as ended:
+        main(["health", "sweep", *asked])
+    said = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert says in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["--only", "clock"], ["--skip", "clock"], ["--user", "u"], ["--port", "22"], ["--jump", "j"],
+        ["--identity", "k"], ["--profile", "p.toml"], ["--since", "old"], ["--concurrency", "64"], ["--retries", "2"],
+        ["--sudo"], ["--out", "x"], ["host"],
+    ],
+)  # fmt: skip
+def test_a_resumed_sweep_keeps_what_it_was_asked_and_refuses_anything_else(swept, capsys, given):
+    with pytest.raises(SystemExit) as ended:
+        main(["health", "sweep", "--resume", str(swept.folder), *given])
+    assert ended.value.code == 2
+    assert (
+        f"{given[0] if given[0].startswith('-') else 'hosts'} cannot be given with --resume" in capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (["--retries", "-1"], "retries is -1, must be at least 0"),
+        (["--port", "0"], "port is 0, must be 1 to 65535"),
+        (["--port", "70000"], "port is 70000"),
+        (["--concurrency", "-3"], "concurrency is -3"),
+    ],
+)
+def test_numbers_out_of_range_are_refused_before_anything_is_written(sweep, tmp_path, given, says):
+    code, said = sweep({}, *given)
+    assert code == 2
+    assert says in said.err
+    assert not (tmp_path / "s").exists()

@@ -88,7 +88,9 @@ def test_the_other_hosts_of_its_kind_say_whether_gpus_are_missing(tmp_path, kind
     checks = tuple(each for each in EVERY if each.name in ("gpu.driver", "filesystem.bytes"))
     gone = {"nvidia_smi": Output(name="nvidia_smi", exit_status=127), "pci": Output(name="pci", exit_status=127)}
     gone["driver_version"] = Output(name="driver_version", exit_status=127)
-    there = {"nvidia_smi": Output(name="nvidia_smi", stdout=smi().encode())} | {"driver_version": gone["driver_version"]}
+    there = {"nvidia_smi": Output(name="nvidia_smi", stdout=smi().encode())} | {
+        "driver_version": gone["driver_version"]
+    }
     hosts = [Host(name=name, kind=kind) for name, kind in zip("abc", kinds, strict=True)]
     found = fleets.run(tmp_path / "s", hosts, Answers({"a": there, "b": there, "c": gone}), checks=checks)
     assert [each.status for each in found.verdicts] == ["ok", "ok", status]

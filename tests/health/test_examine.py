@@ -106,7 +106,10 @@ HUNG = Output(name="counted", exit_status=None, ending="hung")
     ("given", "wanted"),
     [
         ({"counted": b"8", "listed": b"a b"}, []),
-        ({"counted": b"8", "listed": b"a"}, [("x.slots", "fail", "x.slot.b expected yes, not there: x.slots saw none")]),
+        (
+            {"counted": b"8", "listed": b"a"},
+            [("x.slots", "fail", "x.slot.b expected yes, not there: x.slots saw none")],
+        ),
         ({"counted": b"0", "listed": b"b"}, [("x.count", "fail", "none")]),
         ({"counted": HUNG, "listed": b"b"}, [("x.count", "unknown", "x.count expected 8, could not be read: ")]),
         ({"counted": b"8", "listed": b""}, [("telemetry.listed", "unknown", "lister: ")]),

@@ -80,6 +80,7 @@ def test_a_profile_is_read_whether_names_are_quoted_or_not():
         ("= 8\n", "= [8]\n", r"gpu\.count: is \[8\], must be"),
         ("= 85", "= true", r"hot_c: is True, must be a number"),
         ("= 85", "= nan", r"hot_c: is nan, must be a number"),
+        ("= 85", "= -1", r"hot_c: is -1, must be at least 0"),
         ('"cuda:12"', "12", r"container_image: is 12, must be a text"),
         ('["gpu.state"]', '"gpu.state"', r"checks: is 'gpu\.state', must be a list"),
         ("= 8\n", "= 8 8\n", "no TOML"),

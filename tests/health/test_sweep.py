@@ -31,6 +31,7 @@ MIXED = {
     "gpu003": "unreachable",
     "gpu004": {"df": Output(name="df", stdout=df(92))},
 }
+HUNG = {"df": Output(name="df", exit_status=None, ending="hung")}
 STATUSES = {
     "gpu000": "ok",
     "gpu001": "fail",
@@ -136,9 +137,8 @@ def test_a_sweep_that_has_ended_asks_nobody(tmp_path):
 
 def test_an_error_of_ours_ends_the_sweep_and_keeps_what_was_done(tmp_path, monkeypatch):
     monkeypatch.setattr(sweep, "_append", _full_after(2))
-    with pytest.raises(ExceptionGroup) as raised:
+    with pytest.raises(RunDirectoryError, match="disk full"):
         fleets.run(tmp_path / "s", NAMES, concurrency=1)
-    assert raised.group_contains(RunDirectoryError)
     assert len(RunReader(tmp_path / "s").journal(RESULTS, HostResult)) == 2
 
 
@@ -162,6 +162,7 @@ def _full_after(count):
         ({"hosts": []}, "no host"),
         ({"checks": ()}, "no check"),
         ({"concurrency": 0}, "concurrency is 0"),
+        ({"retries": -1}, "retries is -1"),
     ],
 )
 def test_what_makes_no_sweep_is_refused(changes, says):
@@ -250,6 +251,23 @@ def test_another_boot_is_another_claim(tmp_path):
         return RunReader(folder).claims()[0].predicted
 
     assert predicted(tmp_path / "1", "x") == predicted(tmp_path / "2", "x") != predicted(tmp_path / "3", "y")
+
+
+@pytest.mark.usefixtures("in_full")
+@pytest.mark.usefixtures("in_full")
+def test_a_newer_claim_names_the_one_that_it_replaces_and_whether_the_host_is_another(tmp_path):
+    def statement(name, boot_id, since=None, **more):
+        told = {"moment": Output(name="moment", stdout=moment(boot_id=boot_id))} | more
+        fleets.run(tmp_path / name, ["a"], Answers({"a": told}), since=since)
+        (claim,) = RunReader(tmp_path / name).claims()
+        assert [each.status for each in settle(RunReader(tmp_path / name), at=NOW)] == ["unknown" if more else "ok"]
+        return claim
+
+    first = statement("1", "x")
+    assert "replaces" not in first.statement
+    assert statement("2", "x", tmp_path / "1").statement.endswith(f"; replaces {first.id[:8]}")
+    assert f"replaces {first.id[:8]}, no longer valid: its boot" in statement("3", "y", tmp_path / "1").statement
+    assert "no longer" not in statement("4", "y", tmp_path / "1", **HUNG).statement
 
 
 @pytest.mark.usefixtures("in_full")

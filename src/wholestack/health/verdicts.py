@@ -65,6 +65,7 @@ def conclude(run: RunDirectory, plan: SweepPlan, results: Sequence[HostResult], 
     known = {code: (cause, check.name if check else code) for code, (cause, check) in catalog.causes().items()}
     causes = {code: cause for code, (cause, _) in known.items()}
     beside = compare(results, plan.expectations, known)
+    replaced = {claim.subject: claim for claim in RunReader(Path(plan.since)).claims()} if plan.since else {}
     with_gpus = hosts_with_gpus(results, plan.checks, plan.expectations)
     verdicts: list[HostVerdict] = []
     claims: list[Claim] = []
@@ -72,7 +73,7 @@ def conclude(run: RunDirectory, plan: SweepPlan, results: Sequence[HostResult], 
     for result in results:
         short = shortfall(plan.checks, result.skipped, gpus=result.host in with_gpus)
         verdict = _verdict(result, [*beside.get(result.host, ()), *short], causes)
-        claim = claim_of(result, plan, sealed_at=at)
+        claim = claim_of(result, plan, replaces=replaced.get(result.host), sealed_at=at)
         verdicts.append(verdict)
         claims.append(claim)
         findings += settled(verdict, claim, at=at)
@@ -153,15 +154,24 @@ def _from_findings(result: HostResult, findings: Sequence[Finding]) -> HostVerdi
     )
 
 
-def claim_of(result: HostResult, plan: SweepPlan, *, sealed_at: float) -> Claim:
-    """The claim that one host may train; of a sweep that left checks out, that it passed those that were put."""
+def claim_of(result: HostResult, plan: SweepPlan, *, replaces: Claim | None = None, sealed_at: float) -> Claim:
+    """The claim that one host may train; of a sweep that left checks out, that it passed those that were put.
+
+    Args:
+        result: Of the host.
+        plan: What was asked.
+        replaces: The claim of the earlier sweep on this host; named, and that it is void where the host is another.
+        sealed_at: Seconds since the epoch.
+    """
     traits = sorted((trait.name, str(trait.value), len(trait.parts)) for trait in result.traits)
+    predicted = digest(result.boot_id, traits)
+    whole = not plan.left_out and not result.unjudged
     return seal(
         PART if plan.left_out else CLAIM,
         result.host,
-        _partial(result, plan) if plan.left_out else _statement(result, plan),
+        (_partial if plan.left_out else _statement)(result, plan) + _replacing(replaces, predicted if whole else None),
         quantity="digest of boot id and all traits",
-        predicted=digest(result.boot_id, traits),
+        predicted=predicted,
         sealed_at=sealed_at,
         valid_until=sealed_at + VALID_S,
     )
@@ -173,6 +183,15 @@ def _statement(result: HostResult, plan: SweepPlan) -> str:
     judged = f"{len(_judged(result, plan))} of {len(plan.checks)} checks judged"
     until = f"until its boot, driver or firmware changes, at most {VALID_S / 3600:g} h"
     return f"{result.host} may train{what}; {judged}; {until}"
+
+
+def _replacing(earlier: Claim | None, predicted: str | None) -> str:
+    """Only what was read in full can tell that a host is another."""
+    if earlier is None:
+        return ""
+    void = predicted is not None and earlier.name == CLAIM and earlier.predicted != predicted
+    why = ", no longer valid: its boot, driver, firmware or another trait changed" if void else ""
+    return f"; replaces {earlier.id[:8]}{why}"
 
 
 def _partial(result: HostResult, plan: SweepPlan) -> str:
