@@ -125,6 +125,16 @@ def test_which_kind_has_to_be_said_where_there_are_several():
         expectation_from(text, kind="c")
 
 
+def test_a_check_that_counted_none_need_not_apply():
+    def checks_of(ports):
+        row = ("ib.port_count", ports, [0], True)
+        text = learn([result("a", row, passed=("ib.count", "filesystem.bytes"))])
+        return read_profile(text).kinds["h100"].checks
+
+    assert checks_of(0) == ("filesystem.bytes",)
+    assert checks_of(8) == ("filesystem.bytes", "ib.count")
+
+
 def test_what_is_learnt_can_be_read_and_says_from_how_many_hosts():
     text = learn([good(f"gpu{n:03d}") for n in range(3)])
     assert "learnt from 3 hosts called good: gpu[000-002]" in text

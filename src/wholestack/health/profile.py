@@ -21,7 +21,7 @@ profile from hosts called good.
 import json
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
@@ -274,8 +274,16 @@ def _refuse_disagreeing(name: str, by_host: Mapping[str, set[Scalar]]) -> None:
 def _common_checks(results: Sequence[HostResult]) -> list[str]:
     """Checks that applied on all, in the order of the catalogue."""
     applied = [set(each.passed) | {symptom.check for symptom in each.symptoms} for each in results]
-    common = set.intersection(*applied)
+    common = set.intersection(*applied) - {name for each in results for name in _counted_none(each)}
     return [check.name for check in CHECKS if check.name in common]
+
+
+def _counted_none(result: HostResult) -> Iterator[str]:
+    """Checks that pass because there is none of what they count, as ports without InfiniBand: need not apply."""
+    for check in CHECKS:
+        counts = [trait.value for trait in result.traits if trait.name in check.trait_names and "count" in trait.name]
+        if counts and not any(counts):
+            yield check.name
 
 
 def _key(name: str) -> str:
