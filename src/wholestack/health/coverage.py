@@ -56,6 +56,11 @@ def hosts_with_gpus(
     return found
 
 
+def asks_gpus(checks: Iterable[str]) -> bool:
+    """Whether any of these checks asks the GPUs themselves."""
+    return bool(_asking_gpus(checks))
+
+
 def shortfall(checks: Sequence[str], skipped: Collection[Skipped], *, gpus: bool) -> list[CheckSymptom]:
     """One symptom with a line for every part of the host at which nothing was looked; empty where enough was.
 

@@ -20,7 +20,7 @@ from wholestack.finding import WORST_FIRST, Finding, Status, finding, worst_firs
 from wholestack.health import catalog
 from wholestack.health.check import Cause
 from wholestack.health.cleaning import printable
-from wholestack.health.coverage import hosts_with_gpus, shortfall
+from wholestack.health.coverage import asks_gpus, hosts_with_gpus, shortfall
 from wholestack.health.diagnosis import CheckSymptom, diagnose, to_findings
 from wholestack.health.fleet import compare
 from wholestack.health.records import KIND, PLAN, RESULTS, SUMMARY, HostVerdict, SweepPlan, SweepSummary
@@ -180,7 +180,9 @@ def claim_of(result: HostResult, plan: SweepPlan, *, replaces: Claim | None = No
 def _statement(result: HostResult, plan: SweepPlan) -> str:
     delivers = ", ".join(f"{name} {_values(result, name)}" for name in DELIVERED if _values(result, name))
     what = f": {delivers}" if delivers else ""
-    judged = f"{len(_judged(result, plan))} of {len(plan.checks)} checks judged"
+    names = _judged(result, plan)
+    without = "" if asks_gpus(names) else ", none of them of a GPU"
+    judged = f"{len(names)} of {len(plan.checks)} checks judged{without}"
     until = f"until its boot, driver or firmware changes, at most {VALID_S / 3600:g} h"
     return f"{result.host} may train{what}; {judged}; {until}"
 
