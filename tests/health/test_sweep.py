@@ -31,6 +31,7 @@ MIXED = {
     "gpu003": "unreachable",
     "gpu004": {"df": Output(name="df", stdout=df(92))},
 }
+HUNG = {"df": Output(name="df", exit_status=None, ending="hung")}
 STATUSES = {
     "gpu000": "ok",
     "gpu001": "fail",
@@ -136,9 +137,8 @@ def test_a_sweep_that_has_ended_asks_nobody(tmp_path):
 
 def test_an_error_of_ours_ends_the_sweep_and_keeps_what_was_done(tmp_path, monkeypatch):
     monkeypatch.setattr(sweep, "_append", _full_after(2))
-    with pytest.raises(ExceptionGroup) as raised:
+    with pytest.raises(RunDirectoryError, match="disk full"):
         fleets.run(tmp_path / "s", NAMES, concurrency=1)
-    assert raised.group_contains(RunDirectoryError)
     assert len(RunReader(tmp_path / "s").journal(RESULTS, HostResult)) == 2
 
 
@@ -162,6 +162,7 @@ def _full_after(count):
         ({"hosts": []}, "no host"),
         ({"checks": ()}, "no check"),
         ({"concurrency": 0}, "concurrency is 0"),
+        ({"retries": -1}, "retries is -1"),
     ],
 )
 def test_what_makes_no_sweep_is_refused(changes, says):
@@ -198,6 +199,13 @@ def test_an_option_of_the_profile_reaches_the_command_quoted_and_only_where_it_i
 # Claims
 
 
+@pytest.fixture
+def in_full(monkeypatch):
+    """These checks are the whole catalogue, so that putting them is a sweep in full."""
+    monkeypatch.setattr(sweep.catalog, "CHECKS", fleets.CHECKS)
+
+
+@pytest.mark.usefixtures("in_full")
 def test_every_host_has_a_claim_that_its_own_findings_settle(tmp_path):
     fleets.run(tmp_path / "s", NAMES, Answers(MIXED))
     run = RunReader(tmp_path / "s")
@@ -208,6 +216,29 @@ def test_every_host_has_a_claim_that_its_own_findings_settle(tmp_path):
     assert [each.check for each in settling] == ["filesystem.bytes"]
 
 
+def test_where_checks_were_left_out_nothing_is_claimed_on_training(tmp_path):
+    found = fleets.run(tmp_path / "s", NAMES, Answers(MIXED))
+    run = RunReader(tmp_path / "s")
+    stand = {claim.subject: status_of(claim, run.findings(), now=NOW) for claim in run.claims()}
+    assert stand == {host: "broken" if status == "fail" else "unknown" for host, status in STATUSES.items()}
+    assert not any("may train" in claim.statement for claim in run.claims())
+    (claim,) = (claim for claim in run.claims() if claim.subject == "gpu000")
+    assert claim.statement.startswith("gpu000 passed filesystem.bytes, filesystem.inodes; 2 of ")
+    (settling,) = (each for each in run.findings() if each.settles == claim.id)
+    assert settling.cause == "the host was not looked at in full"
+    assert statuses(found) == statuses(read_sweep(tmp_path / "s")) == STATUSES
+
+
+@pytest.mark.usefixtures("in_full")
+def test_a_claim_says_on_how_many_checks_it_rests(tmp_path):
+    fleets.run(tmp_path / "s", ["a"], Answers({"a": {"df_inodes": Output(name="df_inodes", exit_status=127)}}))
+    assert (
+        "a may train; 1 of 2 checks judged, none of them of a GPU; until its boot"
+        in RunReader(tmp_path / "s").claims()[0].statement
+    )
+
+
+@pytest.mark.usefixtures("in_full")
 def test_a_claim_lapses_although_it_held(tmp_path):
     fleets.run(tmp_path / "s", ["a"])
     run = RunReader(tmp_path / "s")
@@ -225,6 +256,24 @@ def test_another_boot_is_another_claim(tmp_path):
     assert predicted(tmp_path / "1", "x") == predicted(tmp_path / "2", "x") != predicted(tmp_path / "3", "y")
 
 
+@pytest.mark.usefixtures("in_full")
+@pytest.mark.usefixtures("in_full")
+def test_a_newer_claim_names_the_one_that_it_replaces_and_whether_the_host_is_another(tmp_path):
+    def statement(name, boot_id, since=None, **more):
+        told = {"moment": Output(name="moment", stdout=moment(boot_id=boot_id))} | more
+        fleets.run(tmp_path / name, ["a"], Answers({"a": told}), since=since)
+        (claim,) = RunReader(tmp_path / name).claims()
+        assert [each.status for each in settle(RunReader(tmp_path / name), at=NOW)] == ["unknown" if more else "ok"]
+        return claim
+
+    first = statement("1", "x")
+    assert "replaces" not in first.statement
+    assert statement("2", "x", tmp_path / "1").statement.endswith(f"; replaces {first.id[:8]}")
+    assert f"replaces {first.id[:8]}, no longer valid: its boot" in statement("3", "y", tmp_path / "1").statement
+    assert "no longer" not in statement("4", "y", tmp_path / "1", **HUNG).statement
+
+
+@pytest.mark.usefixtures("in_full")
 def test_settling_again_says_the_same_until_somebody_changed_claims_or_results(tmp_path):
     fleets.run(tmp_path / "s", NAMES, Answers(MIXED))
     run = RunReader(tmp_path / "s")

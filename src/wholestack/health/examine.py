@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
 from wholestack.finding import Skipped
@@ -67,6 +68,7 @@ def examine(
     gathered.date(MOMENT)
     for check in checks:
         gathered.put(check)
+    gathered.compare_with_profile(checks)
     counters = tuple(gathered.counters)
     return Examination(
         symptoms=(*gathered.symptoms, *gathered.silent_probes()),
@@ -90,6 +92,7 @@ class _Gathered:
         self.counters: list[Counter] = []
         self.passed: list[str] = []
         self.skipped: list[Skipped] = []
+        self._why_absent: dict[str, str] = {}
         self._silent: dict[str, tuple[Probe[Any], UnreadableError, list[str]]] = {}
 
     def date(self, moment: Probe[Any]) -> None:
@@ -110,6 +113,7 @@ class _Gathered:
             self.measures.extend(check.measures(self.seen))
             self.counters.extend(check.counters(self.seen))
         except NotThereError as absent:
+            self._why_absent[check.name] = absent.detail
             if found:
                 self._add(check, found)
             else:
@@ -131,6 +135,17 @@ class _Gathered:
         if not found:
             self.passed.append(check.name)
 
+    def compare_with_profile(self, checks: Sequence[Check]) -> None:
+        """Say which traits of the profile none of the checks that give them has shown; nothing of others."""
+        shown = {trait.name for trait in self.traits}
+        for name, wanted in self.seen.expectation.traits.items():
+            # Where none is expected, nothing there is as expected.
+            if name in shown or wanted in (0, False):
+                continue
+            for check in checks:
+                if any(fnmatchcase(name, pattern) for pattern in check.trait_names) and self._should_show(check):
+                    self._add(check, [self._not_shown(check, f"{name} expected {wanted}")])
+
     def silent_probes(self) -> Iterator[CheckSymptom]:
         """One symptom for every probe that could not be read."""
         for name, (probe, error, checks) in self._silent.items():
@@ -145,6 +160,28 @@ class _Gathered:
             self._add(check, [Symptom(cause=EXPECTED, part=HOST, evidence=(f"{check.name}: {absent.detail}",))])
         else:
             self.skipped.append(Skipped(check=check.name, reason=absent.reason, detail=absent.detail))
+
+    def _should_show(self, check: Check) -> bool:
+        """Whether all that a check reads was asked for, and the check has not said itself why it shows less."""
+        told = any(each.check == check.name and each.status in ("fail", "unknown") for each in self.symptoms)
+        silent = any(check.name in names for _, _, names in self._silent.values())
+        return not told and not silent and all(probe.name in self.seen.outputs for probe in check.probes)
+
+    def _not_shown(self, check: Check, expected: str) -> Symptom:
+        unread = next(self._unreadable(check), None)
+        if unread is not None:
+            return Symptom(cause=EXPECTED, evidence=(f"{expected}, could not be read: {unread}",), status="unknown")
+        why = self._why_absent.get(check.name, f"{check.name} saw none")
+        return Symptom(cause=EXPECTED, evidence=(f"{expected}, not there: {why}",))
+
+    def _unreadable(self, check: Check) -> Iterator[UnreadableError]:
+        for probe in check.probes:
+            try:
+                self.seen.of(probe)
+            except UnreadableError as error:
+                yield error
+            except NotThereError:
+                continue
 
     def _note_silent(self, check: Check, error: UnreadableError) -> None:
         """Which of the check's probes it was: the first one that raises this very error when it is asked again.

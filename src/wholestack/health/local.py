@@ -2,9 +2,11 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from wholestack.health import catalog
 from wholestack.health.check import Check, Expectation
+from wholestack.health.coverage import expects_gpus, shortfall
 from wholestack.health.examine import examine
 from wholestack.health.judging import Judgement, judgement
 from wholestack.health.sending import commands_for
@@ -30,5 +32,7 @@ async def check_this_machine(checks: Sequence[Check], remote: Remote, *, expecta
     reply = await remote.run(Host(name="localhost"), commands_for(probes, expectation), deadline_s=deadline_s)
     moment = reply.outputs.get(MOMENT.name)
     found = examine(reply.outputs, checks, expectation=expectation, now=time.time(), round_trip_s=reply.seconds)
+    short = shortfall([check.name for check in checks], found.skipped, gpus=expects_gpus(expectation))
+    found = replace(found, symptoms=(*found.symptoms, *short))
     name = MOMENT.read(moment).hostname if moment is not None and moment.ending == "ended" else "localhost"
     return judgement(name, found, checks=checks)

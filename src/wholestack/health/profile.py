@@ -21,7 +21,7 @@ profile from hosts called good.
 import json
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
@@ -167,6 +167,7 @@ def _expectation(body: Any, where: str, catalogue: Sequence[Check]) -> Expectati
     for name, value in limits.items():
         number = is_number(value) and not isinstance(value, bool)
         _require(number, f"{where}.limits.{name}", value, "a number")
+        _require(value >= 0, f"{where}.limits.{name}", value, "at least 0")
     for name, value in options.items():
         _require(isinstance(value, str), f"{where}.options.{name}", value, "a text")
     return Expectation(
@@ -273,8 +274,16 @@ def _refuse_disagreeing(name: str, by_host: Mapping[str, set[Scalar]]) -> None:
 def _common_checks(results: Sequence[HostResult]) -> list[str]:
     """Checks that applied on all, in the order of the catalogue."""
     applied = [set(each.passed) | {symptom.check for symptom in each.symptoms} for each in results]
-    common = set.intersection(*applied)
+    common = set.intersection(*applied) - {name for each in results for name in _counted_none(each)}
     return [check.name for check in CHECKS if check.name in common]
+
+
+def _counted_none(result: HostResult) -> Iterator[str]:
+    """Checks that pass because there is none of what they count, as ports without InfiniBand: need not apply."""
+    for check in CHECKS:
+        counts = [trait.value for trait in result.traits if trait.name in check.trait_names and "count" in trait.name]
+        if counts and not any(counts):
+            yield check.name
 
 
 def _key(name: str) -> str:
