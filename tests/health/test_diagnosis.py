@@ -3,6 +3,9 @@
 import sys
 from dataclasses import replace
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from wholestack.health.check import Cause, Symptom
 from wholestack.health.diagnosis import (
     LONGEST_LINE,
@@ -128,18 +131,16 @@ def test_of_too_many_symptoms_the_worst_are_kept_in_order_and_the_others_counted
     assert again[-1].symptom.evidence == ("9 more symptoms on this host are not kept",)
 
 
+def dimm(n, label):
+    """A module with uncorrected errors, as the kernel counts them."""
+    return f"mc0/dimm{n}/dimm_ue_count:5\nmc0/dimm{n}/dimm_ce_count:0\nmc0/dimm{n}/dimm_label:{label}\n"
+
+
 def test_a_saved_output_of_thousands_of_broken_parts_gives_a_bounded_judgement():
-    lines = (
-        f"mc0/dimm{n}/dimm_ue_count:5\nmc0/dimm{n}/dimm_ce_count:0\nmc0/dimm{n}/dimm_label:x{n}\n" for n in range(3000)
-    )
-    found = judge("memory.edac", "".join(lines), now=0)
+    found = judge("memory.edac", "".join(dimm(n, f"x{n}") for n in range(3000)), now=0)
     assert found.status == "fail"
     assert len(found.findings) == MOST_SYMPTOMS + 1
-    one = judge(
-        "memory.edac",
-        f"mc0/dimm0/dimm_ue_count:5\nmc0/dimm0/dimm_ce_count:0\nmc0/dimm0/dimm_label:{'x' * 400_000}\n",
-        now=0,
-    )
+    one = judge("memory.edac", dimm(0, "x" * 400_000), now=0)
     assert one.status == "fail"
     assert len(repr(one)) < 10_000
 
@@ -173,3 +174,17 @@ def test_the_work_grows_with_the_number_of_symptoms_and_not_with_its_square():
 
     small, large = calls_of(host(100)), calls_of(host(800))
     assert large < 12 * small
+
+
+@given(data=st.data())
+def test_no_evidence_is_lost_however_causes_explain_each_other(data):
+    codes_, parts = "abcd", [HOST, GPU, OTHER, LINK, Part(kind="probe", key="p")]
+    names = st.lists(st.sampled_from([*codes_, "a p", f"b {GPU.key}"]), max_size=3)
+    causes = {code: cause(code, *data.draw(names)) for code in codes_}
+    drawn = data.draw(st.lists(st.tuples(st.sampled_from(codes_), st.sampled_from(parts)), min_size=1, max_size=7))
+    symptoms = [
+        CheckSymptom(check="x", symptom=Symptom(cause=causes[code], part=part, evidence=(str(n),)))
+        for n, (code, part) in enumerate(drawn)
+    ]
+    told = [line for each in diagnose(symptoms) for line in each.symptom.evidence]
+    assert sorted(told) == sorted(str(n) for n in range(len(symptoms)))
