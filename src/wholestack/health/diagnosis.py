@@ -1,7 +1,8 @@
 """From symptoms to Findings: one physical fault is one Finding, whatever number of checks it shows in.
 
 A symptom is taken into another one whose cause explains it, on the same part, on a part that holds it, or where it
-blames only the host as a whole or a silent probe. Its evidence goes with it, and its status where that is worse.
+blames only the host as a whole or a silent probe. Its evidence goes with it; the status is that of the one that
+explains, which may be milder: hyper-threading turned off is a warning, the CPUs that are missing for it no failure.
 """
 
 import heapq
@@ -45,7 +46,7 @@ def diagnose(seen: Iterable[CheckSymptom]) -> list[CheckSymptom]:
     for place, head in enumerate(heads):
         if head != place:
             groups[head].append(merged[place])
-    return [bounded(_as_one(group)) for group in groups.values()]
+    return [_with_evidence_of(group) for group in groups.values()]
 
 
 def bounded(each: CheckSymptom) -> CheckSymptom:
@@ -101,15 +102,19 @@ def _merge_equals(seen: Iterable[CheckSymptom]) -> list[CheckSymptom]:
     return [_as_one(equals) for equals in by_key.values()]
 
 
-def _as_one(group: Sequence[CheckSymptom]) -> CheckSymptom:
-    """All as one: the first one's check and part, the worst status, the evidence of all."""
+def _as_one(equals: Sequence[CheckSymptom]) -> CheckSymptom:
+    """The first one's check and part, the worst status, the evidence of all."""
+    one = _with_evidence_of(equals)
+    worst = min((each.status for each in equals), key=WORST_FIRST.index)
+    return replace(one, symptom=replace(one.symptom, status=worst)) if worst != one.status else one
+
+
+def _with_evidence_of(group: Sequence[CheckSymptom]) -> CheckSymptom:
     first = group[0]
     if len(group) == 1:
         return first
-    worst = min((each.status for each in group), key=WORST_FIRST.index)
     evidence = _cut(line for each in group for line in each.symptom.evidence)
-    status = worst if worst != first.status else first.symptom.status
-    return replace(first, symptom=replace(first.symptom, evidence=evidence, status=status))
+    return replace(first, symptom=replace(first.symptom, evidence=evidence))
 
 
 class _Explanations:
