@@ -295,11 +295,8 @@ def _not_seen(log: KernelLog, seen: Seen) -> Iterator[Symptom]:
     if log.cut is not None:
         reaches_h = log.age_hours(log.cut, now=now, uptime_s=seen.uptime_s)
         if reaches_h < seen.limit(QUIET_HOURS):
-            evidence = (
-                f"the log was cut: events older than {reaches_h:.1f} hours are not seen; it begins:",
-                log.cut.text,
-            )
-            yield Symptom(cause=LOG_CUT, part=Part(kind="kernel"), evidence=evidence)
+            words = f"the log was cut: events older than {reaches_h:.1f} hours are not seen; it begins:"
+            yield Symptom(cause=LOG_CUT, part=Part(kind="kernel"), evidence=(words, log.cut.text))
 
 
 def _by_first_link(symptoms: Iterable[Symptom]) -> Iterator[Symptom]:

@@ -149,16 +149,7 @@ def read_kernel_log(text: str) -> KernelLog:
     if "\x00" in text[:100_000]:
         raise UnreadableError("holds NUL bytes: not a text")
     boot = _last_boot(text)
-    cut = None if boot else _cut(text)
-    text = text[boot:]
-    by_word, flooded, forgot = _by_word(text)
-    return KernelLog(
-        by_word=by_word,
-        newest=_newest(text),
-        flooded=flooded,
-        cut=forgot or cut,
-        leap="Feb 29 " in text,
-    )
+    return _log(text[boot:], None if boot else _cut(text))
 
 
 def _cut(text: str) -> Line | None:
@@ -187,16 +178,17 @@ def _last_boot(text: str) -> int:
     return 0
 
 
-def _by_word(text: str) -> tuple[dict[str, tuple[Line, ...]], frozenset[str], Line | None]:
-    """Lines by word; the words that flood; and, where one has too many different events, the oldest line kept of all."""
+def _log(text: str, cut: Line | None) -> KernelLog:
+    """A log of one boot. Where a word has too many different events, it is cut at the oldest line kept of all."""
     lines: dict[int, Line] = {}
     found: dict[str, tuple[Line, ...]] = {}
     flooded: set[str] = set()
     forgot: list[int] = []
+    named: dict[int, str] = {}
     for word in WORDS:
         newest_first = _starts(text, word)
         starts = list(itertools.islice(newest_first, MOST_LINES_A_WORD))
-        older = _events(text, newest_first) if len(starts) == MOST_LINES_A_WORD else {}
+        older = _events(text, newest_first, named) if len(starts) == MOST_LINES_A_WORD else {}
         if older:
             flooded.add(word)
             if len(older) > MOST_EVENTS_A_WORD:
@@ -207,19 +199,26 @@ def _by_word(text: str) -> tuple[dict[str, tuple[Line, ...]], frozenset[str], Li
             if start not in lines:
                 lines[start] = _apart(_joined(text, start, _end(text, start)), start)
         found[word] = tuple(lines[start] for start in starts)
-    return found, frozenset(flooded), lines[max(forgot)] if forgot else None
+    return KernelLog(
+        by_word=found,
+        newest=_newest(text),
+        flooded=frozenset(flooded),
+        cut=lines[max(forgot)] if forgot else cut,
+        leap="Feb 29 " in text,
+    )
 
 
-def _events(text: str, starts: Iterable[int]) -> dict[str, tuple[int, int]]:
+def _events(text: str, starts: Iterable[int], named: dict[int, str]) -> dict[str, tuple[int, int]]:
     """Where the first and the last line of every event begin; of at most one event more than is allowed.
 
     Args:
         text: The log.
         starts: Where its lines begin, the newest first.
+        named: Events by line; what is found is added, since a line may hold several words.
     """
     events: dict[str, tuple[int, int]] = {}
     for start in starts:
-        event = _event(text, start)
+        event = named.get(start) or named.setdefault(start, _event(text, start))
         if event in events:
             events[event] = (start, events[event][1])
         elif len(events) <= MOST_EVENTS_A_WORD:
