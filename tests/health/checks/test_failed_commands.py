@@ -16,6 +16,7 @@ FAILURES = [
     (b"cat: /etc/fstab: Permission denied\n", 1),
     (b"Killed\n", 137),
     (b"", 137),
+    (b"", 1),
     (b"", 139),
     (b"bash: fork: retry: Resource temporarily unavailable\n", 254),
     (b"cat: /etc/ld.so.cache: No such file or directory\n", 1),
@@ -65,7 +66,7 @@ def test_a_shell_or_tool_that_names_the_missing_path_is_believed(line):
 
 def test_a_grep_that_ended_by_itself_without_a_word_found_no_files():
     absent = no_files("none", "/sys/x")
-    assert [absent(Output(name="a", exit_status=status)) for status in (0, 1, 2, 137)] == ["", "none", "none", ""]
+    assert [absent(Output(name="a", exit_status=status)) for status in (0, 1, 2, 137)] == ["", "", "none", ""]
     assert absent(Output(name="a", stderr=b"sh: 1: Cannot fork", exit_status=2)) == ""
     assert [bool(grep_failure(Output(name="a", exit_status=status))) for status in (0, 1, 2, 137)] == [
         False, False, False, True,

@@ -2,7 +2,7 @@
 
 ``grep`` ends with 2 where one file of many is missing, so 0, 1 and 2 say nothing. No output is not "no such files": the
 shell may not have got so far. "Not there" needs evidence: ``No such file or directory`` for that very path, or a
-``grep -s`` that ended by itself (with 1 or 2) and had nothing to complain about.
+``grep -s`` that ended with 2 and without a word, as it does where none of its files exists.
 """
 
 import re
@@ -53,7 +53,7 @@ def no_files(what: str, path: str) -> Callable[[Output], str]:
     no_path = no_such_path(what, path)
 
     def absent(output: Output) -> str:
-        silent = not (output.stdout + output.stderr).strip() and output.exit_status in (1, 2)
+        silent = not (output.stdout + output.stderr).strip() and output.exit_status == _NO_FILE
         return what if silent else no_path(output)
 
     return absent
@@ -69,6 +69,7 @@ def trusted(_: Output) -> str:
     return ""
 
 
+_NO_FILE = 2
 _BY_ITSELF = (0, 1, 2)
 """Exit statuses of a shell, ``grep``, ``cat`` or ``ls`` that was not killed."""
 
