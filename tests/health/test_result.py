@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from wholestack.finding import Skipped
 from wholestack.health.check import Before, Cause, Counter, Measure, Symptom, Trait
-from wholestack.health.diagnosis import CheckSymptom
+from wholestack.health.diagnosis import MOST_SYMPTOMS, CheckSymptom
 from wholestack.health.examine import Examination
 from wholestack.health.parts import HOST, Part
-from wholestack.health.result import MOST_SYMPTOMS, HostResult, result_of, silent_result, symptoms_of
+from wholestack.health.result import HostResult, result_of, silent_result, symptoms_of
 from wholestack.health.telemetry import FIELD, LOST
 from wholestack.record import from_json, to_json
 from wholestack.remote.batch import Output, Reply

@@ -2,14 +2,16 @@
 
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 
 from tests.health import fleets
 from tests.health.fleets import NOW, Answers, df, moment
+from tests.health.looking import healthy
 from wholestack.claim import status_of
 from wholestack.errors import InputError, RunDirectoryError
-from wholestack.health import sweep
+from wholestack.health import catalog, sweep
 from wholestack.health.check import Check, Counter, Expectation
 from wholestack.health.earlier import EarlierSweep
 from wholestack.health.probe import Format, Probe
@@ -60,6 +62,35 @@ def test_a_hung_probe_costs_its_own_checks_only_and_is_named(tmp_path):
     assert verdict.unjudged == ("filesystem.bytes",)
     (only,) = verdict.findings
     assert (only.part, only.status) == ("probe df", "unknown")
+
+
+STUCK = {
+    "hung": Output(name="", exit_status=None, ending="hung"),
+    "streaming": Output(name="", stdout=b"x 1\n" * 1_000_000, seconds=1e9),
+    "endless and quick": Output(name="", stdout=b"x 1\n" * 1_000_000, exit_status=None, ending="timed_out"),
+}
+
+
+@pytest.mark.parametrize("names", [("nvidia_smi", "smart", "df"), ("kernel_log", "infiniband", "sensors")])
+def test_of_a_host_with_three_stuck_probes_all_else_is_judged_and_the_three_are_named(tmp_path, names):
+    stuck = dict(zip(names, STUCK.values(), strict=True))
+    checks = catalog.chosen()
+
+    def answer(host, command):
+        broken = stuck.get(command.name) if host.name == "ill" else None
+        return replace(broken or healthy()[command.name], name=command.name)
+
+    found = fleets.run(tmp_path / "s", ["well", "ill"], answer, checks=checks)
+    well, ill = sorted(found.verdicts, key=lambda verdict: verdict.host != "well")
+    named = {each.part for each in ill.findings if each.status == "unknown"}
+    assert named >= {f"probe {name}" for name in names}
+    touched = {check.name for check in checks if {probe.name for probe in check.probes} & set(names)}
+    assert set(well.passed) - touched <= set(ill.passed)
+    assert ill.unjudged
+    assert set(ill.unjudged) <= touched
+    assert ill.status == "unknown"
+    told = " ".join(line for each in ill.findings for line in each.evidence)
+    assert all(name in told for name in ill.unjudged)
 
 
 @pytest.mark.parametrize("trouble", ["unreachable", "refused", "host_key", "auth", "lost", "timed_out", "protocol"])

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from wholestack.finding import Skipped
 from wholestack.health.check import Before, Check, Counter, Expectation, Measure, Scalar, Seen, Symptom, Trait
-from wholestack.health.diagnosis import CheckSymptom
+from wholestack.health.diagnosis import LONGEST_LINE, CheckSymptom, bounded, not_too_many
 from wholestack.health.parts import HOST
 from wholestack.health.probe import TRIPPED, NotThereError, Probe, UnreadableError
 from wholestack.health.telemetry import EXPECTED, MOMENT, unreadable
@@ -71,7 +71,7 @@ def examine(
     gathered.compare_with_profile(checks)
     counters = tuple(gathered.counters)
     return Examination(
-        symptoms=(*gathered.symptoms, *gathered.silent_probes()),
+        symptoms=tuple(not_too_many([*gathered.symptoms, *gathered.silent_probes()])),
         traits=tuple(gathered.traits),
         measures=tuple(gathered.measures),
         passed=tuple(gathered.passed),
@@ -150,16 +150,17 @@ class _Gathered:
         """One symptom for every probe that could not be read."""
         for name, (probe, error, checks) in self._silent.items():
             symptom = unreadable(probe, self.seen.outputs.get(name), error, tuple(checks))
-            yield CheckSymptom(check=f"telemetry.{name}", symptom=symptom)
+            yield bounded(CheckSymptom(check=f"telemetry.{name}", symptom=symptom))
 
     def _add(self, check: Check, found: Sequence[Symptom]) -> None:
-        self.symptoms.extend(CheckSymptom(check=check.name, symptom=each) for each in found)
+        self.symptoms.extend(bounded(CheckSymptom(check=check.name, symptom=each)) for each in found)
 
     def _absent(self, check: Check, absent: NotThereError) -> None:
         if check.name in self.seen.expectation.checks:
             self._add(check, [Symptom(cause=EXPECTED, part=HOST, evidence=(f"{check.name}: {absent.detail}",))])
         else:
-            self.skipped.append(Skipped(check=check.name, reason=absent.reason, detail=absent.detail))
+            detail = absent.detail[:LONGEST_LINE]
+            self.skipped.append(Skipped(check=check.name, reason=absent.reason, detail=detail))
 
     def _should_show(self, check: Check) -> bool:
         """Whether all that a check reads was asked for, and the check has not said itself why it shows less."""

@@ -3,22 +3,20 @@
 Parts are listed once and referred to by their place in that list; causes by their code.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from wholestack.finding import Skipped, Status
 from wholestack.health.check import Before, Cause, Counter, Scalar, Symptom
 from wholestack.health.cleaning import is_number, printable
-from wholestack.health.diagnosis import CheckSymptom
+from wholestack.health.diagnosis import CheckSymptom, bounded, not_too_many
 from wholestack.health.examine import Examination
-from wholestack.health.parts import HOST, Part
+from wholestack.health.parts import Part, fitting
 from wholestack.health.telemetry import FIELD, LOST
 from wholestack.record import Record
 from wholestack.remote.batch import Reply, Trouble
 
-MOST_SYMPTOMS = 2_000
-"""Of one host: a hostile or broken one may claim a thousand GPUs; what is beyond is counted in one line."""
 LONGEST_NAME = 200
 
 
@@ -106,7 +104,7 @@ def result_of(reply: Reply, found: Examination, checks: Iterable[str], *, now: f
     symptoms = [*found.symptoms, *_not_numbers(found)]
     if reply.trouble is not None:
         symptoms = [_lost(reply, symptoms), *(each for each in symptoms if each.symptom.cause.code != LOST.code)]
-    symptoms = _bounded(symptoms)
+    symptoms = not_too_many([bounded(each) for each in symptoms])
     return HostResult(
         host=reply.host.name,
         kind=reply.host.kind,
@@ -199,14 +197,6 @@ def _not_numbers(found: Examination) -> list[CheckSymptom]:
     ]
 
 
-def _bounded(symptoms: Sequence[CheckSymptom]) -> list[CheckSymptom]:
-    if len(symptoms) <= MOST_SYMPTOMS:
-        return list(symptoms)
-    left = f"{len(symptoms) - MOST_SYMPTOMS} more symptoms on this host are not kept"
-    more = Symptom(cause=FIELD, part=HOST, evidence=(left,))
-    return [*symptoms[:MOST_SYMPTOMS], CheckSymptom(check="telemetry.reading", symptom=more)]
-
-
 def _seen_symptom(each: CheckSymptom, parts: _Parts) -> SeenSymptom:
     return SeenSymptom(
         check=each.check,
@@ -245,11 +235,12 @@ def _seen_measures(found: Examination, parts: _Parts) -> tuple[SeenMeasure, ...]
 
 
 def _clean_part(part: Part) -> Part:
+    part = fitting(part)
     return Part(
         kind=part.kind,
-        key=printable(part.key)[:LONGEST_NAME],
-        label=printable(part.label)[:LONGEST_NAME],
-        within=tuple(printable(each)[:LONGEST_NAME] for each in part.within),
+        key=printable(part.key),
+        label=printable(part.label),
+        within=tuple(printable(each) for each in part.within),
     )
 
 

@@ -160,7 +160,7 @@ class _Asking:
         self._before = before
         self._keep = keep
         self._clock = clock
-        probes = catalog.probes_of(tuple(catalog.named(name) for name in plan.checks))
+        probes = catalog.probes_of(tuple(each for name in plan.checks if (each := catalog.named(name)).passive))
         self._expectations = {host.kind: plan.expectations.get(host.kind, Expectation()) for host in plan.hosts}
         self._commands = {kind: commands_for(probes, each) for kind, each in self._expectations.items()}
         self._done: asyncio.Queue[HostResult | None] = asyncio.Queue(maxsize=4 * plan.concurrency)

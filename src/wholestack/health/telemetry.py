@@ -4,6 +4,7 @@ Neither healthy nor broken: the status is ``unknown``, since a GPU about to fall
 """
 
 import re
+import textwrap
 from dataclasses import dataclass
 
 from wholestack.health.check import Cause, Symptom
@@ -116,5 +117,8 @@ def unreadable(probe: Probe[object], output: Output | None, error: UnreadableErr
     return Symptom(
         cause=cause,
         part=Part(kind="probe", key=probe.name),
-        evidence=(f"{probe.command.shell.splitlines()[0][:80]}: {error}", f"not judged: {', '.join(checks)}"),
+        evidence=(
+            f"{probe.command.shell.splitlines()[0][:80]}: {error}",
+            *textwrap.wrap(f"not judged: {', '.join(checks)}", 300, break_on_hyphens=False),
+        ),
     )

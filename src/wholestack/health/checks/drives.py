@@ -26,9 +26,11 @@ from wholestack.health.parts import Part
 from wholestack.health.probe import FORBIDDEN, Format, NotThereError, Probe
 from wholestack.remote.batch import Command, Output
 
+NO_DRIVE = "smartctl --scan finds no drive"
+
 
 def _no_drive(output: Output) -> str:
-    return "" if output.stdout.strip() or output.stderr.strip() else "smartctl --scan finds no drive"
+    return NO_DRIVE if output.text.strip() == NO_DRIVE and output.exit_status == 0 else ""
 
 
 SMART = Probe(
@@ -36,7 +38,8 @@ SMART = Probe(
         name="smart",
         shell=(
             "command -v smartctl >/dev/null || exit 127; "
-            'for d in $(smartctl --scan | cut -d" " -f1); do smartctl -j -a "$d"; done'
+            f'drives=$(smartctl --scan) || exit 1; [ "$drives" ] || echo "{NO_DRIVE}"; '
+            'for d in $(echo "$drives" | cut -d" " -f1); do smartctl -j -a "$d"; done'
         ),
         limit_s=20,
         max_bytes=2_000_000,

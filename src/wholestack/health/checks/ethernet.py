@@ -9,17 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from wholestack.health.check import Cause, Check, Counter, Limit, Measure, Seen, Symptom, Trait
 from wholestack.health.formats.ethernet import ETHERNET, Interface, looks_like_net, read_net
+from wholestack.health.formats.sysfs import grep_failure
 from wholestack.health.growth import Growth, Levels, Memory, hourly, scaled
 from wholestack.health.parts import Part
 from wholestack.health.probe import Format, Probe
 from wholestack.health.telemetry import FIELD
-from wholestack.remote.batch import Command, Output
-
-
-def _failure(output: Output) -> str:
-    """``grep`` ends with 2 where an interface has no such file or cannot be read, as most have not."""
-    return f"exit status {output.exit_status}" if output.exit_status not in (0, 1, 2) else ""
-
+from wholestack.remote.batch import Command
 
 ETHERNET_PORTS = Probe(
     command=Command(
@@ -32,7 +27,7 @@ ETHERNET_PORTS = Probe(
         max_bytes=400_000,
     ),
     formats=(Format(name="/sys/class/net (grep)", matches=looks_like_net, read=read_net),),
-    failure=_failure,
+    failure=grep_failure,
 )
 
 CONSEQUENCES = ("nic.slow", "nic.error_rate", "nic.flapping", "nic.inactive", "optic.alarm", "kernel.link_flap")

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 
 from wholestack.health import telemetry
 from wholestack.health.check import Cause, Check, Seen, Symptom, Trait
-from wholestack.health.formats.sysfs import nothing_printed, number, read_tree, trusted
+from wholestack.health.formats.sysfs import grep_failure, number, read_tree
 from wholestack.health.parts import Part
 from wholestack.health.probe import Format, Probe
 from wholestack.remote.batch import Command
@@ -38,8 +38,7 @@ PARAMETERS = Probe(
             read=read_tree,
         ),
     ),
-    absent=nothing_printed("none of the parameters is there"),
-    failure=trusted,
+    failure=grep_failure,
 )
 
 KERNEL = Part(kind="kernel")

@@ -9,7 +9,7 @@ from wholestack.health.check import Cause, Check, Counter, Limit, Seen, Symptom,
 from wholestack.health.formats.dmidecode import Slot, looks_like_dmidecode, no_tables, read_slots
 from wholestack.health.formats.edac import Module, looks_like_edac, read_edac
 from wholestack.health.formats.proc import looks_like_meminfo, read_meminfo
-from wholestack.health.formats.sysfs import nothing_printed, trusted
+from wholestack.health.formats.sysfs import grep_failure, no_files
 from wholestack.health.parts import Part
 from wholestack.health.probe import Format, Probe
 from wholestack.remote.batch import Command
@@ -27,8 +27,8 @@ EDAC = Probe(
         max_bytes=500_000,
     ),
     formats=(Format(name="EDAC in /sys", matches=looks_like_edac, read=read_edac),),
-    absent=nothing_printed("the kernel counts no memory errors (no EDAC driver)"),
-    failure=trusted,
+    absent=no_files("the kernel counts no memory errors (no EDAC driver)", "/sys/devices/system/edac/mc"),
+    failure=grep_failure,
 )
 
 MEMINFO = Probe(

@@ -18,19 +18,15 @@ from wholestack.health.formats.pci import (
     read_lspci,
     read_verbose,
 )
+from wholestack.health.formats.sysfs import grep_failure, no_files
 from wholestack.health.parts import Part
 from wholestack.health.probe import Format, Probe
 from wholestack.health.telemetry import FIELD
-from wholestack.remote.batch import Command, Output
+from wholestack.remote.batch import Command
 
 LSPCI = Format(name="lspci -nn", matches=looks_like_lspci, read=read_lspci)
 VERBOSE = Format(name="lspci -vvv", matches=looks_like_verbose, read=read_verbose)
 FILES = Format(name="/sys/bus/pci/devices (grep)", matches=looks_like_links, read=read_links)
-
-
-def _failure(output: Output) -> str:
-    """``grep`` ends with 2 where one device does not have one of the files, as most do not."""
-    return f"exit status {output.exit_status}" if output.exit_status not in (0, 1, 2) else ""
 
 
 INVENTORY = Probe(command=Command(name="pci", shell="lspci -Dnn", max_bytes=200_000), formats=(LSPCI,))
@@ -44,10 +40,8 @@ LINKS = Probe(
         max_bytes=400_000,
     ),
     formats=(FILES, VERBOSE),
-    absent=lambda output: (
-        "no PCI bus on this host" if output.exit_status in (1, 2) and not output.stdout.strip() else ""
-    ),
-    failure=_failure,
+    absent=no_files("no PCI bus on this host", "/sys/bus/pci/devices"),
+    failure=grep_failure,
 )
 ACS = Probe(
     command=Command(name="pci_verbose", shell="lspci -vvv", max_bytes=4_000_000, needs_root=True), formats=(VERBOSE,)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from wholestack.health import telemetry
 from wholestack.health.check import Cause, Check, Counter, Limit, Seen, Symptom, Trait
 from wholestack.health.formats.proc import cpu_count, looks_like_counted, looks_like_lscpu, read_counted, read_lscpu
-from wholestack.health.formats.sysfs import nothing_printed, number, read_tree, trusted
+from wholestack.health.formats.sysfs import grep_failure, no_files, no_such_path, number, read_tree
 from wholestack.health.parts import Part
 from wholestack.health.probe import Format, Probe, UnreadableError
 from wholestack.remote.batch import Command
@@ -32,8 +32,10 @@ THROTTLE = Probe(
     formats=(
         Format(name="throttle counts in /sys", matches=lambda text: "throttle_count:" in text[:500], read=read_tree),
     ),
-    absent=nothing_printed("the kernel counts no throttling (virtual machine, or another architecture)"),
-    failure=trusted,
+    absent=no_files(
+        "the kernel counts no throttling (virtual machine, or another architecture)", "/sys/devices/system/cpu"
+    ),
+    failure=grep_failure,
 )
 GOVERNOR = Probe(
     command=Command(
@@ -43,7 +45,10 @@ GOVERNOR = Probe(
         max_bytes=10_000,
     ),
     formats=(Format(name="governors, counted", matches=looks_like_counted, read=read_counted),),
-    absent=nothing_printed("the kernel scales no frequency (virtual machine, or set by the firmware)"),
+    absent=no_such_path(
+        "the kernel scales no frequency (virtual machine, or set by the firmware)",
+        "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
+    ),
 )
 
 
@@ -96,8 +101,8 @@ NUMA = Probe(
             read=read_nodes,
         ),
     ),
-    absent=nothing_printed("the kernel knows no NUMA nodes"),
-    failure=trusted,
+    absent=no_files("the kernel knows no NUMA nodes", "/sys/devices/system/node"),
+    failure=grep_failure,
 )
 
 CPU = Part(kind="cpu")
