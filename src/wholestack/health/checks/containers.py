@@ -154,6 +154,14 @@ def _read_gpus(text: str) -> tuple[str, ...]:
     return tuple(line.strip() for line in text.splitlines() if re.match(r"GPU \d{1,3}: ", line))
 
 
+_STARTING = re.compile(
+    r"^docker: |^Unable to find image|Error response from daemon|Cannot connect to the Docker daemon|permission denied"
+    r"|nvidia-container-cli|OCI runtime|could not select device driver|NVIDIA-SMI has failed|No devices were found"
+    r"|Failed to initialize NVML|(?:docker|nvidia-smi): (?:command )?not found",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""What docker, its runtime and nvidia-smi say when a container does not start, or starts without a GPU."""
+
 CONTAINER_GPU: Probe[tuple[tuple[str, ...], str]] = Probe(
     command=Command(
         name="container_gpu",
@@ -164,7 +172,7 @@ CONTAINER_GPU: Probe[tuple[tuple[str, ...], str]] = Probe(
     formats=(
         Format(
             name="nvidia-smi -L in a container",
-            matches=lambda text: bool(text.strip()),
+            matches=lambda text: bool(_read_gpus(text)) or _STARTING.search(text[:4000]) is not None,
             read=lambda text: (_read_gpus(text), text.strip()[:400]),
         ),
     ),
