@@ -14,6 +14,10 @@ from wholestack.record import to_builtins
 _UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
+MOST_BYTES = 16_000_000
+"""Of a profile or inventory."""
+
+
 def parse_duration(text: str) -> float:
     """Seconds of a duration such as ``8m``, ``90s``, ``1.5h`` or ``2h30m``; a bare number is seconds.
 
@@ -75,9 +79,13 @@ def read_text(path: Path) -> str:
     """A file that the user named.
 
     Raises:
-        InputError: it cannot be read.
+        InputError: it cannot be read, or is larger than anything that a person writes.
     """
     try:
-        return path.read_bytes().decode(errors="replace")
+        with path.open("rb") as opened:
+            content = opened.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise InputError(f"{path}: is larger than {MOST_BYTES:,} bytes", remedy="name the right file")
+        return content.decode(errors="replace")
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}", remedy="name an existing file") from error

@@ -39,6 +39,8 @@ PhaseName = Literal["preflight", "data", "evaluation", "search", "scaling", "run
 PHASE_ORDER: tuple[PhaseName, ...] = get_args(PhaseName)
 """The phases as they follow each other; every list of phases elsewhere is this one."""
 
+KIND = "rehearsal"
+"""Of the run directory."""
 PHASES = "phases.jsonl"
 PLAN = "plan.json"
 SUGGESTIONS = "suggestions.jsonl"

@@ -83,7 +83,7 @@ def read_profile(text: str, *, where: str = "profile", checks: Sequence[Check] =
     """
     try:
         raw = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InputError(f"{where}: no TOML: {error}") from error
     _refuse_unknown(raw, ("kinds",), where, "table")
     kinds = _table(raw.get("kinds", {}), f"{where}: kinds")

@@ -96,7 +96,9 @@ def resume(folder: Path) -> RunDirectory:
     if run.manifest.kind != KIND or not (folder / PLAN).exists():
         kind = run.manifest.kind
         run.close()
-        raise InputError(f"{folder}: is no sweep that could go on ({kind})", remedy="name the --out of a sweep")
+        if kind == KIND:
+            raise InputError(f"{folder}: was ended before it asked anybody", remedy="remove it, or name another --out")
+        raise InputError(f"{folder}: is a {kind!r} run, no sweep", remedy="name the --out of a sweep")
     return run
 
 

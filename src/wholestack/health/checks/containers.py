@@ -171,7 +171,7 @@ CONTAINER_GPU: Probe[tuple[tuple[str, ...], str]] = Probe(
     formats=(
         Format(
             name="nvidia-smi -L in a container",
-            matches=lambda text: bool(text.strip()),
+            matches=lambda text: bool(_read_gpus(text)) or _TOLD.search(text[:4000]) is not None,
             read=lambda text: (_read_gpus(text), text.strip()[:400]),
         ),
     ),
