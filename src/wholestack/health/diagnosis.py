@@ -1,10 +1,10 @@
 """From symptoms to Findings: one physical fault is one Finding, whatever number of checks it shows in.
 
 A symptom is taken into another one whose cause explains it, on the same part, on a part that holds it, or where it
-blames only the host as a whole or a silent probe. Its evidence goes with it, and its status where that is worse.
+blames only the host as a whole or a silent probe. Its evidence goes with it; the status is that of the one that
+explains, which may be milder: hyper-threading turned off is a warning, the CPUs that are missing for it no failure.
 """
 
-import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -37,7 +37,7 @@ def diagnose(seen: Iterable[CheckSymptom]) -> list[CheckSymptom]:
         if head is not each:
             taken_in[id(head)].append(each)
     return [
-        functools.reduce(_merged, taken_in[id(each)], each)
+        _with_evidence(each, [line for one in (each, *taken_in[id(each)]) for line in one.symptom.evidence])
         for each, head in zip(merged, heads, strict=True)
         if head is each
     ]
