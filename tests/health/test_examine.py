@@ -3,7 +3,7 @@
 import pytest
 
 from wholestack.health.catalog import chosen
-from wholestack.health.check import Before, Cause, Check, Counter, Expectation, Seen, Symptom, Trait
+from wholestack.health.check import Cause, Check, Expectation, Symptom, Trait
 from wholestack.health.checks.file_systems import CHECKS
 from wholestack.health.diagnosis import diagnose
 from wholestack.health.examine import examine
@@ -144,20 +144,6 @@ def test_gpus_that_a_profile_expects_and_nothing_shows_are_a_fail():
 
 def test_a_profile_moves_a_limit():
     assert put(outputs(), expectation=Expectation(limits={"filesystem.full_share": 1.0})).symptoms[0].status == "warn"
-
-
-def test_a_rate_counts_from_the_last_look_and_after_a_reset_or_reboot_from_boot():
-    old = Counter(name="ib.errors", value=10, part="p")
-    before = Before(at=0.0, boot_id="b", counters=(old,))
-
-    def rate(value, boot_id="b", uptime_s=7200.0):
-        seen = Seen({}, now=3600.0, boot_id=boot_id, uptime_s=uptime_s, before=before)
-        return seen.rate(Counter(name="ib.errors", value=value, part="p"))
-
-    assert (rate(15).delta, rate(15).per_hour, rate(15).since) == (5, 5.0, "last look")
-    assert (rate(4).delta, rate(4).per_hour, rate(4).since) == (4, 2.0, "boot")
-    assert rate(15, boot_id="c").delta == 15
-    assert rate(15, boot_id="c", uptime_s=None) is None
 
 
 @pytest.mark.parametrize("spelling", ["00000000:9B:00.0", "PCI:0000:9b:00", "9b:00.0", "0000:9b:00"])

@@ -14,6 +14,7 @@ from wholestack.errors import InputError, RunDirectoryError
 from wholestack.health import catalog, sweep
 from wholestack.health.check import Check, Counter, Expectation
 from wholestack.health.earlier import EarlierSweep
+from wholestack.health.growth import Levels, Memory
 from wholestack.health.probe import Format, Probe
 from wholestack.health.records import RESULTS, SUMMARY
 from wholestack.health.result import HostResult
@@ -331,10 +332,10 @@ def counting(seen):
 def growth(seen):
     from wholestack.health.check import Cause, Symptom
 
-    rate = seen.rate(counting(seen)[0])
-    if rate is None or rate.delta:
+    grown = Memory(seen).growth(counting(seen)[0], Levels(warn=1, quiet_h=0))
+    if grown.delta is None or grown.delta:
         cause = Cause(code="x.grew", says="grew", owner="network", remedy="look")
-        yield Symptom(cause=cause, evidence=(f"{rate.delta} since {rate.since}" if rate else "not known",))
+        yield Symptom(cause=cause, evidence=(f"{grown.delta} since {grown.since}",))
 
 
 PROBE = Probe(
@@ -360,7 +361,12 @@ def test_the_next_sweep_counts_from_the_last_one_and_the_latest_line_of_a_host_w
     first = look(tmp_path / "1", 40, NOW)
     assert [each.evidence for each in first.findings] == [("40 since boot",)]
     assert look(tmp_path / "2", 40, NOW + 600, tmp_path / "1").status == "ok"
-    assert look(tmp_path / "3", 47, NOW + 600, tmp_path / "1").findings[0].evidence == ("7 since last look",)
+    assert look(tmp_path / "3", 47, NOW + 600, tmp_path / "1").findings[0].evidence == ("7 since earlier looks",)
+    silent = fleets.run(tmp_path / "4", ["a"], Answers({"a": "unreachable"}), since=tmp_path / "1", checks=(check,))
+    assert silent.verdicts[0].status == "unknown"
+    kept = EarlierSweep(tmp_path / "4").before("a")
+    assert kept is not None
+    assert kept == EarlierSweep(tmp_path / "1").before("a")
     lines = [(tmp_path / name / RESULTS).read_bytes() for name in ("1", "3")]
     (tmp_path / "1" / RESULTS).write_bytes(b"".join(lines) + lines[0][:-1])
     earlier = EarlierSweep(tmp_path / "1")

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from wholestack.finding import Skipped
 from wholestack.health.check import Before, Check, Counter, Expectation, Measure, Scalar, Seen, Symptom, Trait
 from wholestack.health.diagnosis import LONGEST_LINE, CheckSymptom, bounded, not_too_many
+from wholestack.health.growth import left_behind
 from wholestack.health.parts import HOST
 from wholestack.health.probe import TRIPPED, NotThereError, Probe, UnreadableError
 from wholestack.health.telemetry import EXPECTED, MOMENT, unreadable
@@ -28,9 +29,11 @@ class Examination:
     """Checks that applied, could be read and saw nothing."""
     skipped: tuple[Skipped, ...]
     after: Before | None
-    """Left behind for the next look; ``None`` if the host did not say when it was taken."""
+    """Left behind for the next look: where the host did not say when this one was taken, what the last one left."""
     at: float
     """Seconds since the epoch, by the host's clock where it said."""
+    boot_id: str = ""
+    """Of the running kernel; empty if it did not say."""
 
 
 def examine(
@@ -69,15 +72,15 @@ def examine(
     for check in checks:
         gathered.put(check)
     gathered.compare_with_profile(checks)
-    counters = tuple(gathered.counters)
     return Examination(
         symptoms=tuple(not_too_many([*gathered.symptoms, *gathered.silent_probes()])),
         traits=tuple(gathered.traits),
         measures=tuple(gathered.measures),
         passed=tuple(gathered.passed),
         skipped=tuple(gathered.skipped),
-        after=Before(at=seen.now, boot_id=seen.boot_id, counters=counters) if moment else None,
+        after=left_behind(seen, gathered.counters) if moment else before,
         at=seen.now,
+        boot_id=seen.boot_id,
     )
 
 

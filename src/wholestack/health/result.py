@@ -87,7 +87,7 @@ class HostResult(Record):
     unjudged: tuple[str, ...] = ()
     """Checks that could not be put: what they read was lost, cut, hung or garbled."""
     after: Before | None = None
-    """Counters, for the next sweep."""
+    """Counters, for the next sweep; of a host that did not answer, those of the last one."""
 
 
 def result_of(reply: Reply, found: Examination, checks: Iterable[str], *, now: float) -> HostResult:
@@ -112,7 +112,7 @@ def result_of(reply: Reply, found: Examination, checks: Iterable[str], *, now: f
         seconds=reply.seconds,
         attempts=reply.attempts,
         trouble=reply.trouble,
-        boot_id=after.boot_id if after else "",
+        boot_id=printable(found.boot_id)[:LONGEST_NAME],
         symptoms=tuple(_seen_symptom(each, parts) for each in symptoms),
         traits=_seen_traits(found, parts),
         measures=_seen_measures(found, parts),
@@ -124,8 +124,8 @@ def result_of(reply: Reply, found: Examination, checks: Iterable[str], *, now: f
     )
 
 
-def silent_result(reply: Reply, checks: Iterable[str], *, now: float) -> HostResult:
-    """Of a host from which nothing came."""
+def silent_result(reply: Reply, checks: Iterable[str], *, before: Before | None = None, now: float) -> HostResult:
+    """Of a host from which nothing came; what was known of it stays known."""
     parts = _Parts()
     lost = _seen_symptom(_lost(reply, ()), parts)
     return HostResult(
@@ -137,6 +137,7 @@ def silent_result(reply: Reply, checks: Iterable[str], *, now: float) -> HostRes
         trouble=reply.trouble or "lost",
         symptoms=(lost,),
         unjudged=tuple(checks),
+        after=_clean_before(before),
         parts=parts.all(),
     )
 
@@ -256,4 +257,5 @@ def _clean_before(after: Before | None) -> Before | None:
         for each in after.counters
         if is_number(each.value)
     )
-    return Before(at=after.at, boot_id=printable(after.boot_id)[:LONGEST_NAME], counters=kept)
+    older = tuple(look for each in after.older if (look := _clean_before(each)) is not None)
+    return Before(at=after.at, boot_id=printable(after.boot_id)[:LONGEST_NAME], counters=kept, older=older)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from wholestack.health.check import Cause, Check, Counter, Limit, Measure, Scalar, Seen, Symptom, Trait
 from wholestack.health.checks.nvidia import NVIDIA_SMI, UNREADABLE, Reader, is_desktop, listed, per_gpu
 from wholestack.health.formats.nvidia_smi import Gpu, reading
+from wholestack.health.growth import Growth, Levels, Memory
 
 THERMAL = Cause(
     code="gpu.throttle_thermal",
@@ -97,6 +98,8 @@ POWER_SHARE = Limit(
 THROTTLED_SHARE = Limit(
     name="gpu.throttled_share", default=0.01, about="share of the time slowed down that is a warning"
 )
+SHARE_WINDOW_H = 1 / 6
+"""The share is counted over ten minutes, or from look to look where those are rarer."""
 POWER_TRAIT = "gpu.power_limit_w"
 IDLE_PERCENT = 5.0
 BUSY_PERCENT = 90.0
@@ -119,23 +122,22 @@ def _judge_throttle(reader: Reader, seen: Seen) -> Iterator[Symptom]:
     for reason, cause in _REASONS:
         if reader.is_yes(_EVENTS + reason, _THROTTLES + reason):
             yield Symptom(cause=cause, part=reader.gpu.part, evidence=(f"{reason}: Active",))
-    for counter in _counters_of(reader.gpu):
-        rate = seen.rate(counter)
-        share = rate.delta / 1e6 / 3600 / max(rate.hours, 1 / 60) if rate is not None else 0.0
-        if rate is not None and share > seen.limit(THROTTLED_SHARE):
-            evidence = (f"{counter.name}: {rate.delta / 1e6:.0f} s in {rate.hours:.2g} h since {rate.since}",)
-            yield Symptom(cause=SHARE, part=reader.gpu.part, evidence=evidence)
+    for growth in _growths(reader.gpu, seen):
+        if growth.status != "ok":
+            yield Symptom(cause=SHARE, part=reader.gpu.part, evidence=(growth.says,))
 
 
-def _counters_of(gpu: Gpu) -> Iterator[Counter]:
+def _growths(gpu: Gpu, seen: Seen) -> Iterator[Growth]:
+    levels = Levels(warn=seen.limit(THROTTLED_SHARE) * SHARE_WINDOW_H * 3600e6, window_h=SHARE_WINDOW_H)
     for name in _COUNTERS:
         found = reading(gpu, _COUNTER_PATH + name)
         if found.kind == "number" and found.number >= 0:
-            yield Counter(name=f"gpu.{name}_us", value=int(found.number), part=gpu.part.identity)
+            counter = Counter(name=f"gpu.{name}_us", value=int(found.number), part=gpu.part.identity)
+            yield Memory(seen).growth(counter, levels)
 
 
 def _counters(seen: Seen) -> Iterable[Counter]:
-    return [counter for gpu in listed(seen).gpus for counter in _counters_of(gpu)]
+    return [counter for gpu in listed(seen).gpus for growth in _growths(gpu, seen) for counter in growth.keep]
 
 
 def _clocks(seen: Seen) -> Iterator[Measure]:

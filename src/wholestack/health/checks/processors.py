@@ -11,6 +11,7 @@ from wholestack.health import telemetry
 from wholestack.health.check import Cause, Check, Counter, Limit, Seen, Symptom, Trait
 from wholestack.health.formats.proc import cpu_count, looks_like_counted, looks_like_lscpu, read_counted, read_lscpu
 from wholestack.health.formats.sysfs import grep_failure, no_files, no_such_path, number, read_tree
+from wholestack.health.growth import Growth, Levels, Memory
 from wholestack.health.parts import Part
 from wholestack.health.probe import Format, Probe, UnreadableError
 from wholestack.remote.batch import Command
@@ -207,10 +208,19 @@ def judge_throttle(seen: Seen) -> Iterator[Symptom]:
     if wrong:
         yield Symptom(cause=telemetry.FIELD, part=CPU, evidence=tuple(wrong[:4]))
     for counter in _throttles(tree):
-        rate = seen.rate(counter)
-        if rate is not None and rate.per_hour >= seen.limit(THROTTLE_RATE):
-            evidence = f"{counter.part} throttled {rate.delta} times in {rate.hours:.1f} h (since {rate.since})"
+        growth = _growth(counter, seen)
+        if growth.status != "ok":
+            evidence = f"{counter.part}: {growth.says}"
             yield Symptom(cause=THROTTLED, part=_throttled(tree, counter), evidence=(evidence,))
+
+
+def _growth(counter: Counter, seen: Seen) -> Growth:
+    return Memory(seen).growth(counter, Levels(warn=seen.limit(THROTTLE_RATE)))
+
+
+def _counters(seen: Seen) -> Iterator[Counter]:
+    for counter in _throttles(seen.of(THROTTLE)):
+        yield from _growth(counter, seen).keep
 
 
 def _throttles(tree: Mapping[str, str]) -> Iterator[Counter]:
@@ -282,7 +292,7 @@ CHECKS = (
         causes=(THROTTLED,),
         limits=(THROTTLE_RATE,),
         judge=judge_throttle,
-        counters=lambda seen: _throttles(seen.of(THROTTLE)),
+        counters=_counters,
     ),
     Check(
         name="cpu.governor",
