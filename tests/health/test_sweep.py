@@ -10,7 +10,7 @@ from tests.health import fleets
 from tests.health.fleets import NOW, Answers, df, moment
 from tests.health.looking import healthy
 from wholestack.claim import status_of
-from wholestack.errors import InputError, RunDirectoryError
+from wholestack.errors import InputError, RecordError, RunDirectoryError
 from wholestack.health import catalog, sweep
 from wholestack.health.check import Check, Counter, Expectation
 from wholestack.health.earlier import EarlierSweep
@@ -212,6 +212,23 @@ def test_only_the_folder_of_a_sweep_can_be_resumed(tmp_path):
         sweep.resume(tmp_path / "r")
     with pytest.raises(InputError, match="rehearsal"):
         read_sweep(tmp_path / "r")
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("findings.jsonl", lambda lines: []),
+        ("findings.jsonl", lambda lines: [line for line in lines if b"gpu001" not in line]),
+        (RESULTS, lambda lines: lines[:-1]),
+        (RESULTS, lambda lines: [*lines, lines[0].replace(b"gpu000", b"other")]),
+    ],
+)
+def test_a_folder_that_lost_findings_or_results_is_damaged_and_nobody_in_it_is_fit(tmp_path, name, damage):
+    fleets.run(tmp_path / "s", NAMES, Answers(MIXED))
+    file = tmp_path / "s" / name
+    file.write_bytes(b"".join(damage(file.read_bytes().splitlines(keepends=True))))
+    with pytest.raises(RecordError, match="is damaged"):
+        read_sweep(tmp_path / "s")
 
 
 def test_a_sweep_that_has_not_ended_says_how_to_go_on(tmp_path):

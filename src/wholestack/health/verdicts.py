@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from wholestack.claim import Claim, seal
-from wholestack.errors import InputError
+from wholestack.errors import InputError, RecordError
 from wholestack.finding import WORST_FIRST, Finding, Status, finding, worst_first
 from wholestack.health import catalog
 from wholestack.health.check import Cause
@@ -90,6 +90,7 @@ def read_sweep(folder: Path) -> Sweep:
     Raises:
         InputError: it is another kind of run, or has not ended.
         RunDirectoryError: it is no run directory.
+        RecordError: its files do not belong together.
     """
     run = RunReader(folder)
     if run.manifest.kind != KIND:
@@ -102,9 +103,14 @@ def read_sweep(folder: Path) -> Sweep:
     for each in run.findings():
         if each.status != "ok" and each.check not in (CLAIM, PART):
             by_host.setdefault(each.subject, []).append(replace(each, settles=""))
-    verdicts = tuple(_from_findings(result, by_host[result.host]) for result in run.journal(RESULTS, HostResult))
-    order = {host.name: place for place, host in enumerate(plan.hosts)}
-    verdicts = tuple(sorted(verdicts, key=lambda verdict: order[verdict.host]))
+    results = {result.host: result for result in run.journal(RESULTS, HostResult)}
+    if set(results) != set(by_host):
+        raise RecordError(f"{folder}: is damaged: results and hosts do not belong together", remedy="sweep again")
+    verdicts = tuple(_from_findings(results[host.name], by_host[host.name]) for host in plan.hosts)
+    again = _summary(verdicts, seconds=summary.seconds, at=summary.at)
+    if again != summary:
+        # Findings that were lost must not make a broken host fit.
+        raise RecordError(f"{folder}: is damaged: findings and summary do not belong together", remedy="sweep again")
     return Sweep(folder=folder, plan=plan, verdicts=verdicts, summary=summary)
 
 
