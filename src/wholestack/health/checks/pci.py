@@ -9,6 +9,7 @@ from collections import Counter as Tally
 from collections.abc import Iterator
 
 from wholestack.health.check import Cause, Check, Limit, Seen, Symptom, Trait
+from wholestack.health.formats.infiniband import looks_like_addresses, read_addresses
 from wholestack.health.formats.pci import (
     Link,
     looks_like_links,
@@ -49,6 +50,13 @@ LINKS = Probe(
     ),
     failure=_failure,
 )
+ADDRESSES = Probe(
+    command=Command(name="infiniband_pci", shell="ls -l /sys/class/infiniband", limit_s=5, max_bytes=40_000),
+    formats=(Format(name="ls -l", matches=looks_like_addresses, read=read_addresses),),
+    absent=lambda output: (
+        "no InfiniBand device on this host" if output.exit_status in (1, 2) and not output.stdout.strip() else ""
+    ),
+)
 ACS = Probe(
     command=Command(name="pci_verbose", shell="lspci -vvv", max_bytes=4_000_000, needs_root=True), formats=(VERBOSE,)
 )
@@ -58,7 +66,7 @@ DEGRADED = Cause(
     says="PCIe link runs below what it can",
     owner="vendor",
     remedy="reseat card or riser and reboot; if it stays, replace card, riser or board; see the BIOS' link settings",
-    explains=("kernel.pcie_limited",),
+    explains=("kernel.pcie_limited", "pci.link_differs"),
 )
 CHANGED = Cause(
     code="pci.link_differs",
@@ -166,13 +174,14 @@ GONE = Cause(
 def _judge_links(seen: Seen) -> Iterator[Symptom]:
     links = seen.of(LINKS)
     told = any(link.is_verbose for link in links)
+    adapters = _adapters(seen)
     models: dict[str, list[Link]] = {}
     for link in links:
         if not link.faces_down and (told or not link.is_gpu) and _judged(link, seen, everything=told):
             models.setdefault(link.name, []).append(link)
     for alike in models.values():
         for link in alike:
-            yield from _judge_link(link, alike, told=told)
+            yield from _judge_link(link, alike, _part(link, adapters), told=told)
 
 
 def _judged(link: Link, seen: Seen, *, everything: bool) -> bool:
@@ -181,8 +190,20 @@ def _judged(link: Link, seen: Seen, *, everything: bool) -> bool:
     return everything or link.most_gts * link.most_width >= seen.limit(SLOWEST)
 
 
-def _judge_link(link: Link, alike: list[Link], *, told: bool) -> Iterator[Symptom]:
-    part = Part(kind="pci", key=link.slot, label=link.name[:60])
+def _adapters(seen: Seen) -> dict[str, str]:
+    """Names of InfiniBand and RoCE adapters by slot: what people call the card that sits there."""
+    found: dict[str, list[str]] = {}
+    for name, address in (seen.maybe(ADDRESSES) or {}).items():
+        found.setdefault(address.partition(".")[0], []).append(name)
+    return {slot: ", ".join(sorted(names)[:4]) for slot, names in found.items()}
+
+
+def _part(link: Link, adapters: dict[str, str]) -> Part:
+    label = ", ".join(filter(None, (adapters.get(link.slot), link.name[:60])))
+    return Part(kind="pci", key=link.slot, label=label)
+
+
+def _judge_link(link: Link, alike: list[Link], part: Part, *, told: bool) -> Iterator[Symptom]:
     known = (link.speed_gts, link.width, link.most_gts, link.most_width)
     if None in known:
         if link.most_gts is not None or link.speed_gts is not None:
@@ -203,9 +224,10 @@ def _below(link: Link) -> bool:
 
 
 def _link_traits(seen: Seen) -> Iterator[Trait]:
+    adapters = _adapters(seen)
     for link in seen.of(LINKS):
         if not link.faces_down and not link.is_gpu and link.speed_gts and _judged(link, seen, everything=False):
-            part = Part(kind="pci", key=link.slot, label=link.name[:60])
+            part = _part(link, adapters)
             value = f"{link.speed_gts:g} GT/s x{link.width}"
             yield Trait(name="pci.link", value=value, differs=CHANGED, part=part)
 
@@ -238,7 +260,7 @@ CHECKS = (
     Check(
         name="pci.links",
         about="PCIe links of adapters and drives that are slower or narrower than they could be",
-        probes=(LINKS,),
+        probes=(LINKS, ADDRESSES),
         parts=("pci",),
         causes=(DEGRADED, CHANGED, FIELD),
         judge=_judge_links,
