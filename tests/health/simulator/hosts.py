@@ -48,10 +48,11 @@ SHELLS = {
     "swap": "cat /proc/swaps",
     "processes": "ps -eo pid,ppid,stat,etimes,user:32,comm",
     "sel": "ipmitool sel elist",
+    "sel_time": "ipmitool sel time get",
     "sensors": "ipmitool sdr elist",
 }
 """Shell texts of the kind that a sweep sends, by the name of the tool that has to answer."""
-ROOT = {"optics", "smart", "dmi_memory", "dmi_system", "sel", "sensors"}
+ROOT = {"optics", "smart", "dmi_memory", "dmi_system", "sel", "sel_time", "sensors"}
 COMMANDS = tuple(Command(name=name, shell=shell, needs_root=name in ROOT) for name, shell in SHELLS.items())
 GPU_KINDS = [kind.name for kind in KINDS if kind.gpu]
 ALL_KINDS = [kind.name for kind in KINDS]

@@ -6,6 +6,7 @@ window. What is about a whole boot (a PCIe link that came up narrow) counts for 
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from math import inf
 
 from wholestack.health.check import Cause, Check, Limit, Seen, Symptom
@@ -295,7 +296,7 @@ def _judge_read_only(seen: Seen) -> Iterator[Symptom]:
     """An error that the file system met says nothing of the drive; the drive's own errors do."""
     places = _mounted(seen)
 
-    def part_of(line: Line, pattern: re.Pattern[str]) -> Part | None:
+    def part_of(pattern: re.Pattern[str], line: Line) -> Part | None:
         found = pattern.search(line.message)
         if found is None:
             return None
@@ -306,7 +307,7 @@ def _judge_read_only(seen: Seen) -> Iterator[Symptom]:
 
     lines = _window(seen, "ead-only", "readonly", "Shutting down filesystem", "EXT4-fs error")
     for pattern, cause in ((_READ_ONLY, READ_ONLY), (_FS_ERROR, FILE_SYSTEM)):
-        for part, of_part in _grouped(lines, lambda line, pattern=pattern: part_of(line, pattern)).values():
+        for part, of_part in _grouped(lines, partial(part_of, pattern)).values():
             yield Symptom(cause=cause, part=part, evidence=_said(of_part))
 
 
