@@ -8,10 +8,10 @@ from collections import Counter as Tally
 from collections.abc import Iterable, Iterator
 
 from wholestack.health.check import Cause, Check, Limit, Seen, Symptom, Trait
-from wholestack.health.checks.pci import ADDRESSES, INVENTORY
+from wholestack.health.checks.pci import INVENTORY
 from wholestack.health.formats import infiniband as formats
 from wholestack.health.formats.infiniband import Adapter, InfiniBand, Port
-from wholestack.health.parts import Part
+from wholestack.health.parts import Part, pci_key
 from wholestack.health.probe import Format, NotThereError, Probe, UnreadableError
 from wholestack.health.telemetry import FIELD
 from wholestack.remote.batch import Command, Output
@@ -45,6 +45,27 @@ INFINIBAND = Probe(
     formats=(SYSFS, TAB, PERFQUERY, IBSTAT, IBSTATUS),
     absent=_absent,
     failure=_failure,
+)
+
+
+def _looks_like_links(text: str) -> bool:
+    return " -> " in text[:1000]
+
+
+def _read_addresses(text: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        before, arrow, target = line.rpartition(" -> ")
+        path = target.split("/")
+        if arrow and len(path) > 2 and path[-2] == "infiniband":
+            found[before.rpartition(" ")[2]] = pci_key(path[-3])
+    return found
+
+
+ADDRESSES = Probe(
+    command=Command(name="infiniband_pci", shell="ls -l /sys/class/infiniband", limit_s=5, max_bytes=40_000),
+    formats=(Format(name="ls -l", matches=_looks_like_links, read=_read_addresses),),
+    absent=_absent,
 )
 
 CONSEQUENCES = (

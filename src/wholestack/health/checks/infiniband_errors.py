@@ -10,8 +10,7 @@ Those of the RoCE counters are our own: a lossless network shows next to none.
 from collections.abc import Iterator, Mapping
 
 from wholestack.health.check import Cause, Check, Counter, Limit, Measure, Seen, Symptom
-from wholestack.health.checks.infiniband import INFINIBAND, part_of, require_counters, unknown_field
-from wholestack.health.checks.pci import ADDRESSES
+from wholestack.health.checks.infiniband import ADDRESSES, INFINIBAND, part_of, require_counters, unknown_field
 from wholestack.health.formats.infiniband import Port
 from wholestack.health.growth import Growth, Levels, Memory, hourly, scaled
 from wholestack.health.telemetry import FIELD

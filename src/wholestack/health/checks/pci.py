@@ -5,11 +5,11 @@ it is not missing. Where at least three devices of one model all run alike, the 
 fleet will tell. GPUs clock their link down when idle, so that only its width says something.
 """
 
+import re
 from collections import Counter as Tally
 from collections.abc import Iterator
 
 from wholestack.health.check import Cause, Check, Limit, Seen, Symptom, Trait
-from wholestack.health.formats.infiniband import looks_like_addresses, read_addresses
 from wholestack.health.formats.pci import (
     Link,
     looks_like_links,
@@ -50,13 +50,8 @@ LINKS = Probe(
     ),
     failure=_failure,
 )
-ADDRESSES = Probe(
-    command=Command(name="infiniband_pci", shell="ls -l /sys/class/infiniband", limit_s=5, max_bytes=40_000),
-    formats=(Format(name="ls -l", matches=looks_like_addresses, read=read_addresses),),
-    absent=lambda output: (
-        "no InfiniBand device on this host" if output.exit_status in (1, 2) and not output.stdout.strip() else ""
-    ),
-)
+_ADAPTER = re.compile(r" (\S{1,40}) -> [^\n]{0,300}/([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2})\.[0-7]/infiniband/")
+"""A line of ``ls -l /sys/class/infiniband``."""
 ACS = Probe(
     command=Command(name="pci_verbose", shell="lspci -vvv", max_bytes=4_000_000, needs_root=True), formats=(VERBOSE,)
 )
@@ -191,10 +186,12 @@ def _judged(link: Link, seen: Seen, *, everything: bool) -> bool:
 
 
 def _adapters(seen: Seen) -> dict[str, str]:
-    """Names of InfiniBand and RoCE adapters by slot: what people call the card that sits there."""
+    """Names of InfiniBand and RoCE adapters by slot, if the host told: what people call the card that sits there."""
+    output = seen.outputs.get("infiniband_pci")
+    text = output.text if output is not None and output.ending == "ended" else ""
     found: dict[str, list[str]] = {}
-    for name, address in (seen.maybe(ADDRESSES) or {}).items():
-        found.setdefault(address.partition(".")[0], []).append(name)
+    for name, address in _ADAPTER.findall(text):
+        found.setdefault(address, []).append(name)
     return {slot: ", ".join(sorted(names)[:4]) for slot, names in found.items()}
 
 
@@ -260,7 +257,7 @@ CHECKS = (
     Check(
         name="pci.links",
         about="PCIe links of adapters and drives that are slower or narrower than they could be",
-        probes=(LINKS, ADDRESSES),
+        probes=(LINKS,),
         parts=("pci",),
         causes=(DEGRADED, CHANGED, FIELD),
         judge=_judge_links,

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from wholestack.health.formats.device_files import first_line, read_tab_tree, read_tree
-from wholestack.health.parts import pci_key
 from wholestack.health.probe import UnreadableError
 
 PERFQUERY_NAMES = {
@@ -33,22 +32,6 @@ PERFQUERY_NAMES = {
 }
 RATE = re.compile(r"(\d{1,5}(?:\.\d{1,3})?)(?: Gb/sec|$)")
 LANES = re.compile(r"\((\d{1,2})X")
-
-
-def looks_like_addresses(text: str) -> bool:
-    """Whether it is ``ls -l`` of a folder of links."""
-    return " -> " in text[:1000]
-
-
-def read_addresses(text: str) -> dict[str, str]:
-    """PCI addresses by adapter, of ``ls -l /sys/class/infiniband``."""
-    found: dict[str, str] = {}
-    for line in text.splitlines():
-        before, arrow, target = line.rpartition(" -> ")
-        path = target.split("/")
-        if arrow and len(path) > 2 and path[-2] == "infiniband":
-            found[before.rpartition(" ")[2]] = pci_key(path[-3])
-    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,7 +43,7 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     "host": ("host", "kernel", "parameter", "sysctl", "numa", "huge", "transparent", "overcommit", "zone", "iommu",
              "command", "cmdline", "bios", "firmware", "tainted", "oops", "bug", "swap", "pcie", "aer", "version",
              "unreachable", "ssh", "login"),
-    "tool": ("telemetry", "tool"),
+    "tool": ("telemetry", "tool", "reading"),
 }  # fmt: skip
 """Words that a Finding about such a part would use in check or cause, for :func:`compare`."""
 
@@ -67,9 +67,9 @@ SAID: Mapping[str, tuple[str, ...]] = {
     "cpu_soft_lockup": ("cpu hung", "lockup"),
     "numa_balancing_on": ("numa balancing",),
     "zone_reclaim_on": ("zone reclaim",),
-    "huge_pages_drift": ("huge pages", "kernel parameter"),
-    "overcommit_drift": ("overcommit", "kernel parameter"),
-    "command_line_drift": ("command line", "kernel parameter"),
+    "huge_pages_drift": ("huge pages", "hugepage"),
+    "overcommit_drift": ("overcommit",),
+    "command_line_drift": ("command line", "kernel options"),
     "kernel_drift": ("kernel version",),
     "bios_drift": ("bios version",),
     "kernel_oops": ("kernel crashed", "oops"),
