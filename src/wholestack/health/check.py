@@ -84,6 +84,9 @@ class Measure:
     """On which side standing out is bad."""
     least: float = 0.0
     """Differences from the fleet's median below this never matter, whatever the spread."""
+    certain: float | None = None
+    """A part that lies so far beyond its neighbours, what is usual for its place taken off, stands out whatever the
+    spread; for quantities of which physics says how much healthy parts can differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,6 +57,7 @@ class SeenMeasure(Record):
     values: tuple[float, ...]
     bad: Literal["high", "low", "both"] = "both"
     least: float = 0.0
+    certain: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,15 +224,26 @@ def _seen_traits(found: Examination, parts: _Parts) -> tuple[SeenTrait, ...]:
 
 
 def _seen_measures(found: Examination, parts: _Parts) -> tuple[SeenMeasure, ...]:
-    grouped: dict[tuple[str, str, Literal["high", "low", "both"], float], tuple[list[int], list[float]]] = {}
+    grouped: dict[
+        tuple[str, str, Literal["high", "low", "both"], float, float | None], tuple[list[int], list[float]]
+    ] = {}
     for each in found.measures:
         if is_number(each.value):
-            numbers, values = grouped.setdefault((each.name, each.outlies.code, each.bad, each.least), ([], []))
+            key = (each.name, each.outlies.code, each.bad, each.least, each.certain)
+            numbers, values = grouped.setdefault(key, ([], []))
             numbers.append(parts.number(each.part))
             values.append(float(each.value))
     return tuple(
-        SeenMeasure(name=name, cause=cause, bad=bad, least=least, parts=tuple(numbers), values=tuple(values))
-        for (name, cause, bad, least), (numbers, values) in grouped.items()
+        SeenMeasure(
+            name=name,
+            cause=cause,
+            bad=bad,
+            least=least,
+            certain=certain,
+            parts=tuple(numbers),
+            values=tuple(values),
+        )
+        for (name, cause, bad, least, certain), (numbers, values) in grouped.items()
     )
 
 

@@ -63,7 +63,7 @@ SLOW = Cause(
     says="Ethernet port runs below its speed",
     owner="data centre",
     remedy="swap cable and transceiver; compare with the speed that the switch port is set to",
-    explains=("nic.error_rate", "kernel.link_flap"),
+    explains=("nic.error_rate", "nic.speed_differs", "kernel.link_flap"),
 )
 ERRORS = Cause(
     code="nic.error_rate",

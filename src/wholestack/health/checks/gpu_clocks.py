@@ -5,6 +5,7 @@ active at the moment of the look counts; so does the share of time that the driv
 """
 
 from collections.abc import Iterable, Iterator
+from statistics import median
 
 from wholestack.health.check import Cause, Check, Counter, Limit, Measure, Scalar, Seen, Symptom, Trait
 from wholestack.health.checks.nvidia import NVIDIA_SMI, UNREADABLE, Reader, is_desktop, listed, per_gpu
@@ -103,6 +104,11 @@ SHARE_WINDOW_H = 1 / 6
 POWER_TRAIT = "gpu.power_limit_w"
 IDLE_PERCENT = 5.0
 BUSY_PERCENT = 90.0
+HOTTER_C = 12.0
+"""Degrees that matter between GPUs of one place in hosts of one kind, at the same heat."""
+SAME_W, SAME_SHARE = 20.0, 0.15
+"""Watts, or share of them, within which two GPUs make about the same heat."""
+FEWEST_ALIKE = 4
 
 _EVENTS = "clocks_event_reasons/clocks_event_reason_"
 _THROTTLES = "clocks_throttle_reasons/clocks_throttle_reason_"
@@ -216,8 +222,35 @@ def _temperatures(seen: Seen) -> Iterator[Measure]:
                     outlies=TEMPERATURE_OUTLIER,
                     part=gpu.part,
                     bad="high",
-                    least=12.0,
+                    least=HOTTER_C,
                 )
+    yield from _beside_others(seen)
+
+
+def _beside_others(seen: Seen) -> Iterator[Measure]:
+    """Each GPU less the median of those on its host that turn about as much power into heat, whatever their load.
+
+    Same inlet, same heat, same slot: what is left is the cooling of this one (heat sink, paste, fan, coolant).
+    """
+    drawn = [
+        (gpu, degrees.number, watts.number)
+        for gpu in listed(seen).gpus
+        if (degrees := reading(gpu, _TEMPERATURE + "gpu_temp")).kind == "number"
+        and 0 < degrees.number < 150
+        and (watts := reading(gpu, *_draw_paths())).kind == "number"
+    ]
+    for gpu, degrees_c, watts_w in drawn:
+        alike = [other for _, other, power in drawn if abs(power - watts_w) <= max(SAME_W, SAME_SHARE * watts_w)]
+        if len(alike) >= FEWEST_ALIKE:
+            yield Measure(
+                name="gpu.temperature_beside_c",
+                value=degrees_c - median(alike),
+                outlies=TEMPERATURE_OUTLIER,
+                part=gpu.part,
+                bad="high",
+                least=HOTTER_C,
+                certain=HOTTER_C,
+            )
 
 
 def _judge_power(reader: Reader, seen: Seen) -> Iterator[Symptom]:

@@ -69,7 +69,7 @@ READ_ONLY = Cause(
     says="file system turned read-only",
     owner="cluster team",
     remedy="dmesg names the error below it; drain the host, unmount, fsck; if the drive gave it, replace the drive",
-    explains=("kernel.readonly",),
+    explains=("kernel.readonly", "kernel.file_system"),
 )
 MISSING = Cause(
     code="mount.missing",

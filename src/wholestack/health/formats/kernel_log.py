@@ -35,7 +35,7 @@ MOST_LOG_BYTES = 1_500_000
 
 WORDS = (
     "NVRM", "SXid", "ut of memory", "oom-kill", "oom_reaper", "achine check", "Hardware Error", "mce: ",
-    "I/O error", "nvme", "Emask", "ead-only", "readonly", "Shutting down filesystem", "nfs: server",
+    "I/O error", " error, dev ", "nvme", "Emask", "ead-only", "readonly", "Shutting down filesystem", "nfs: server",
     "blocked for more than",
     "lockup", "LOCKUP", "stall", "BUG", "Oops", "Kernel panic", "general protection", "mlx5_core", "Link is ",
     "throttled", "AER: ", "EXT4-fs error", "EDAC MC",
