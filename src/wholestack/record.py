@@ -66,7 +66,7 @@ def from_json(kind: type[R], data: bytes | str, *, where: str = "") -> R:
     """
     try:
         return from_builtins(kind, msgspec.json.decode(data), where=where)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise RecordError(f"{where or kind.__name__}: not JSON: {error}") from error
 
 

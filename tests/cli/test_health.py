@@ -146,6 +146,9 @@ def test_diff_explain_and_learn_read_sweeps(call, two, tmp_path):
     assert (code, out) == (0, "")
     assert "learnt from 2 hosts called good: b,c" in profile.read_text()
     assert str(profile) in err
+    code, out, _ = call("profile", "learn", old.folder, "--hosts", "b", "c", "--json")
+    assert json.loads(out)["kinds"]["default"]["checks"] == ["filesystem.bytes", "filesystem.inodes"]
+    assert json.loads(out)["out"] is None
 
 
 def test_ready_settle_and_why_read_a_sweep(two, capsys):

@@ -1,12 +1,17 @@
 """Put checks to texts as a host would give them."""
 
-from collections.abc import Iterable
+import functools
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from wholestack.health import catalog
 from wholestack.health.check import Before, Check, Counter, Expectation, Seen
-from wholestack.health.diagnosis import diagnose
+from wholestack.health.diagnosis import LONGEST_LINE, diagnose
 from wholestack.health.examine import Examination, examine
 from wholestack.health.probe import NotThereError, UnreadableError
+from wholestack.health.sending import commands_for
+from wholestack.health.simulator.fleet import Fleet
+from wholestack.health.simulator.remote import FleetRemote
 from wholestack.remote.batch import Output
 
 NOW = 1_795_996_800
@@ -59,12 +64,36 @@ def judged_file(check: Check, text: str, *, now=NOW):
     return examine({name: Output(name=name, stdout=text.encode())}, (check,), now=now)
 
 
+@functools.cache
+def healthy() -> Mapping[str, Output]:
+    """What every probe gives on a simulated host with eight GPUs that has no fault."""
+    fleet = Fleet(1, seed=1)
+    (host,) = fleet.hosts()
+    commands = commands_for(catalog.probes_of(catalog.chosen()), Expectation())
+    return FleetRemote(fleet).reply(host, commands, deadline_s=60.0).outputs
+
+
 def never_crashes(check: Check, text: str) -> None:
-    """Any text gives symptoms, or one of the two errors that say why not."""
-    name = check.probes[0].name
-    seen = Seen({name: Output(name=name, stdout=text.encode(errors="replace"))}, now=NOW, boot_id="b", uptime_s=3600.0)
-    for question in (check.judge, check.traits, check.measures, check.counters):
-        try:
-            list(question(seen))
-        except (NotThereError, UnreadableError):
-            continue
+    """Any text of any of its probes, the others healthy, gives symptoms, or one of the two errors that say why not.
+
+    And a host whose every check is put to it is told of, whatever the text.
+    """
+    for probe in check.probes:
+        output = Output(name=probe.name, stdout=text.encode(errors="replace"))
+        outputs = {other.name: healthy()[other.name] for other in check.probes if other.name in healthy()}
+        outputs[probe.name] = output
+        seen = Seen(outputs, now=NOW, boot_id="b", uptime_s=3600.0)
+        for question in (check.judge, check.traits, check.measures, check.counters):
+            try:
+                list(question(seen))
+            except (NotThereError, UnreadableError):
+                continue
+        is_told(check, examine(outputs, (check,), now=NOW))
+
+
+def is_told(check: Check, found: Examination) -> None:
+    """The check passed, was skipped, saw something or could not look; what it says can be merged and is bounded."""
+    told = {*found.passed, *(each.check for each in found.skipped), *(each.check for each in found.symptoms)}
+    lines = [line for each in diagnose(found.symptoms) for line in each.symptom.evidence]
+    assert check.name in told or any(f"{check.name}" in line for line in lines), check.name
+    assert all(len(line) <= LONGEST_LINE for line in lines)

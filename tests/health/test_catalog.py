@@ -86,5 +86,14 @@ def test_checks_are_chosen_by_name_or_noun():
     assert [check.name for check in catalog.chosen(["filesystem.bytes"])] == ["filesystem.bytes"]
     assert len(catalog.chosen(skip=["filesystem"])) == len(PASSIVE) - 2
     assert all(check.passive for check in PASSIVE)
+    assert {check.name for check in catalog.chosen(["pci"])} >= {"pci.links"}
     with pytest.raises(InputError, match=r"filesystem\.bytes"):
         catalog.chosen(["filesystem.bites"])
+
+
+@pytest.mark.parametrize("name", ["bench", *(check.name for check in catalog.CHECKS if not check.passive)])
+def test_a_check_that_only_judges_saved_outputs_is_never_sent(name):
+    with pytest.raises(InputError, match=r"only judges saved outputs[^$]*wholestack health judge"):
+        catalog.chosen([name])
+    assert all(check.passive for check in catalog.chosen(skip=[name]))
+    assert all(check.passive for noun in ("pci", "gpu") for check in catalog.chosen([noun]))

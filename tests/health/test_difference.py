@@ -4,11 +4,14 @@ import pytest
 
 from tests.health import fleets
 from tests.health.fleets import Answers, df, moment
-from wholestack.health.difference import compare_sweeps, describe_difference
+from wholestack.health import catalog
+from wholestack.health.difference import Altered, altered_hosts, compare_sweeps, describe_difference
+from wholestack.health.result import HostResult, SeenTrait
 from wholestack.remote.batch import Output
 
 FULL = {"df": Output(name="df", stdout=df(99))}
 NEARLY = {"df": Output(name="df", stdout=df(92))}
+GONE = {"df": Output(name="df", exit_status=127)}
 HUNG = {"df": Output(name="df", exit_status=None, ending="hung")}
 
 
@@ -50,8 +53,39 @@ def test_healing_alone_is_not_worse(compared):
 
 def test_another_boot_is_named(compared):
     found = compared({}, {"b": {"moment": Output(name="moment", stdout=moment(boot_id="other"))}})
-    assert found.altered == ("b",)
-    assert "b" in describe_difference(found)
+    assert found.altered == (Altered(host="b", changes=("boot id changed",)),)
+    assert "b: claim no longer valid: boot id changed" in describe_difference(found)
+
+
+def test_what_is_another_is_named_with_both_values_and_what_is_silent_is_not_compared():
+    def result(driver, boot_id="x"):
+        traits = () if driver is None else (SeenTrait(name="gpu.driver", value=driver, cause="c", parts=(0, 1)),)
+        return {"a": HostResult(host="a", kind="k", at=1.0, seconds=1.0, attempts=1, boot_id=boot_id, traits=traits)}
+
+    (only,) = altered_hosts(result("550"), result("560", "y"))
+    assert only.changes == ("boot id changed", "gpu.driver 550 -> 560")
+    assert altered_hosts(result("550"), result(None, "")) == altered_hosts(result("550"), result("550")) == []
+
+
+@pytest.mark.parametrize("after", [GONE, HUNG, "unreachable"])
+def test_where_nobody_could_look_it_has_not_healed_and_the_exit_code_says_so(compared, after):
+    found = compared({"a": FULL}, {"a": after})
+    assert (subjects(found.healed), subjects(found.unclear)) == ([], ["a"])
+    assert found.exit_code == (3 if after is GONE else 1)
+
+
+def test_a_check_that_was_not_put_again_heals_nothing(tmp_path):
+    fleets.run(tmp_path / "old", ["a", "b"], Answers({"a": FULL, "b": HUNG}))
+    fleets.run(tmp_path / "new", ["a", "b"], checks=catalog.chosen(["filesystem.inodes"]))
+    found = compare_sweeps(tmp_path / "old", tmp_path / "new")
+    assert (subjects(found.healed), subjects(found.unclear), found.exit_code) == ([], ["a", "b"], 3)
+    again = compare_sweeps(tmp_path / "old", tmp_path / "old")
+    assert (again.exit_code, again.unclear) == (0, ())
+
+
+def test_a_probe_that_answers_again_has_healed(compared):
+    found = compared({"a": HUNG}, {})
+    assert (subjects(found.healed), found.exit_code) == (["a"], 0)
 
 
 def test_the_text_counts_and_shows_the_evidence_of_what_is_new(compared):
@@ -64,4 +98,5 @@ def test_the_text_counts_and_shows_the_evidence_of_what_is_new(compared):
 def test_json_has_the_same(compared):
     document = compared({"a": FULL}, {"b": FULL}).document()
     assert {name: len(value) for name, value in document.items()} == {
-        "new": 1, "healed": 1, "changed": 0, "still": 0, "unclear": 0, "altered": 0}  # fmt: skip
+        "new": 1, "healed": 1, "changed": 0, "still": 0, "unclear": 0, "altered": 0,
+        "claims_no_longer_valid": 0}  # fmt: skip

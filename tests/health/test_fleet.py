@@ -183,3 +183,38 @@ def test_the_stated_rate_is_shared_by_all_tests_of_a_sweep():
             assert odd(bumped, alpha=1e-2 / 1e6) == {}
             return
     raise AssertionError("never found")
+
+
+def warmed(hot, *, count=10, certain=12.0):
+    """Hosts whose GPUs differ by host and by place, some hotter by host and place."""
+    rng = np.random.default_rng(5)
+    found = []
+    for number in range(count):
+        values = [float(round(rng.normal(0, 3) + 4 * (place % 2))) for place in range(8)]
+        for place in hot.get(number, {}):
+            values[place] = hot[number][place] + 4 * (place % 2)
+        one = SeenMeasure(
+            name="gpu.beside_c",
+            cause="gpu.hot",
+            bad="high",
+            certain=certain,
+            parts=tuple(range(8)),
+            values=tuple(values),
+        )
+        found.append(host(f"n{number}", measures=(one,)))
+    return found
+
+
+def test_what_physics_excludes_needs_no_statistics():
+    hot = {3: {5: 17.0}, 4: {1: 18.0}, 6: {0: 19.0}, 7: {2: 20.0}}
+    found = odd(warmed(hot))
+    assert {name: [each.part.key for each in symptoms] for name, symptoms in found.items()} == {
+        f"n{number}": [GPUS[place].key for place in places] for number, places in hot.items()
+    }
+    assert all(each.status == "warn" for symptoms in found.values() for each in symptoms)
+    assert odd(warmed(hot, certain=None)) == {}
+    assert odd(warmed({})) == {}
+
+
+def test_half_of_a_hosts_parts_are_a_second_state_and_not_certain():
+    assert odd(warmed({3: {place: 30.0 for place in range(3)}})) == {}

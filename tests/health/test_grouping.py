@@ -5,7 +5,7 @@ import pytest
 from tests.health import fleets
 from tests.health.fleets import Answers, df
 from wholestack.finding import finding
-from wholestack.health.grouping import describe_sweep, document, grouped
+from wholestack.health.grouping import describe_sweep, grouped
 from wholestack.remote.batch import Output
 
 FULL = {"df": Output(name="df", stdout=df(99))}
@@ -42,15 +42,3 @@ def test_the_text_has_counts_folded_hosts_evidence_owner_and_remedy_in_80_column
         assert words in text
     assert max(map(len, text.splitlines())) <= 80
     assert "may train: gpu[005-008,010,012-019]" in describe_sweep(swept.verdicts, swept.summary, everything=True)
-
-
-def test_json_has_by_host_what_judge_has(swept):
-    plain = document(swept)
-    assert (plain["status"], plain["may_train"], plain["may_not"], plain["unknown"]) == ("fail", 13, 5, 2)
-    assert list(plain["hosts"]) == NAMES
-    for name, host in plain["hosts"].items():
-        assert {"status", "findings", "skipped"} <= set(host)
-        assert all(each["status"] != "ok" and each["subject"] == name for each in host["findings"])
-    everything = document(swept, everything=True)["hosts"]["gpu010"]["findings"]
-    assert [(each["check"], each["status"]) for each in everything] == [
-        ("filesystem.bytes", "ok"), ("filesystem.inodes", "ok")]  # fmt: skip

@@ -17,7 +17,7 @@ def seen(at_h, *, before=None, boot_id="b", uptime_h=None):
 
 
 def growth(value, at_h, *, levels=LEVELS, **kwargs):
-    return Memory(seen(at_h, **kwargs)).growth(Counter(name="x", value=value, part=PART), levels, marker="x")
+    return Memory(seen(at_h, **kwargs)).growth(Counter(name="x", value=value, part=PART), levels)
 
 
 def looks(*values_at_h, levels=LEVELS, boot_id="b", start=None):
@@ -86,9 +86,9 @@ def test_another_boot_gives_no_base():
 def test_a_counter_that_was_zero_at_the_last_look_need_not_have_been_kept():
     marker = (Counter(name="seen", value=1, part=PART),)
     memory = Memory(seen(1, before=Before(at=START_H * 3600, boot_id="b", counters=marker), uptime_h=1000))
-    assert memory.growth(Counter(name="x", value=50, part=PART), LEVELS, marker="seen").delta == 50
+    assert memory.growth(Counter(name="x", value=50, part=PART), LEVELS, marker=("seen", PART)).delta == 50
     other = Memory(seen(1, before=Before(at=START_H * 3600, boot_id="b", counters=()), uptime_h=1000))
-    assert other.growth(Counter(name="x", value=50, part=PART), LEVELS, marker="seen").since == "boot"
+    assert other.growth(Counter(name="x", value=50, part=PART), LEVELS, marker=("seen", PART)).since == "boot"
 
 
 @pytest.mark.parametrize(("value", "status"), [(99, "ok"), (100, "warn")])

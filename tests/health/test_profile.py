@@ -80,6 +80,7 @@ def test_a_profile_is_read_whether_names_are_quoted_or_not():
         ("= 8\n", "= [8]\n", r"gpu\.count: is \[8\], must be"),
         ("= 85", "= true", r"hot_c: is True, must be a number"),
         ("= 85", "= nan", r"hot_c: is nan, must be a number"),
+        ("= 85", "= -1", r"hot_c: is -1, must be at least 0"),
         ('"cuda:12"', "12", r"container_image: is 12, must be a text"),
         ('["gpu.state"]', '"gpu.state"', r"checks: is 'gpu\.state', must be a list"),
         ("= 8\n", "= 8 8\n", "no TOML"),
@@ -122,6 +123,16 @@ def test_which_kind_has_to_be_said_where_there_are_several():
     assert expectation_from(text, kind="a").limits == {"filesystem.full_share": 0.5}
     with pytest.raises(InputError, match="no kind 'c'"):
         expectation_from(text, kind="c")
+
+
+def test_a_check_that_counted_none_need_not_apply():
+    def checks_of(ports):
+        row = ("ib.port_count", ports, [0], True)
+        text = learn([result("a", row, passed=("ib.count", "filesystem.bytes"))])
+        return read_profile(text).kinds["h100"].checks
+
+    assert checks_of(0) == ("filesystem.bytes",)
+    assert checks_of(8) == ("filesystem.bytes", "ib.count")
 
 
 def test_what_is_learnt_can_be_read_and_says_from_how_many_hosts():

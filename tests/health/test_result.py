@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from wholestack.finding import Skipped
 from wholestack.health import connection
 from wholestack.health.check import Before, Cause, Counter, Measure, Symptom, Trait
-from wholestack.health.diagnosis import CheckSymptom
+from wholestack.health.diagnosis import MOST_SYMPTOMS, CheckSymptom
 from wholestack.health.examine import Examination
 from wholestack.health.parts import HOST, Part
-from wholestack.health.result import MOST_SYMPTOMS, HostResult, result_of, silent_result, symptoms_of
+from wholestack.health.result import HostResult, result_of, silent_result, symptoms_of
 from wholestack.health.telemetry import FIELD, LOST
 from wholestack.record import from_json, to_json
 from wholestack.remote.batch import Output, Reply
@@ -120,3 +120,10 @@ def test_whatever_a_host_says_fits_into_a_journal_and_steers_no_terminal(text, v
 
 def test_a_lone_surrogate_is_kept_out():
     assert b"\\ud800" not in to_json(kept(traits=(Trait(name="t", value="a\ud800", differs=BROKEN),)))
+
+
+def test_of_a_silent_host_what_was_known_stays_known_with_what_was_older():
+    old = Before(at=1.0, boot_id="a", counters=(Counter(name="x", value=5, part="p"),))
+    known = Before(at=2.0, boot_id="b", counters=(Counter(name="y", value=6),), older=(old,))
+    result = from_json(HostResult, to_json(silent_result(REPLY, ["a"], before=known, now=9.0)))
+    assert (result.after, result.boot_id) == (known, "")

@@ -14,6 +14,13 @@ has the commands as well, `wholestack health explain NAME` the causes, limits an
 Severity is the worst that a check can say by itself. **root**: a command of it needs root; without it the verdict is
 `unknown: needs root`. **saved**: it only judges saved outputs (`wholestack health judge`), a sweep does not put it.
 
+Counters are judged by their growth since the sweep that `--since` names, without one by the mean since boot. Growth
+beyond a limit stays a warning or a fail until a quiet window has passed without any: 24 hours, for drives, whose
+counters outlive a reboot, a week. A host that does not answer, a tool that hangs, a counter that is cleared and a
+reboot heal nothing: what was known stays known with its own time, for at most 30 days. Damage that is a state is a
+fail as long as it is there: uncorrectable errors of memory or GPU until the reboot or reset that repairs them, a
+pending remap, a pending sector, spare blocks used up.
+
 """
 
 

@@ -8,13 +8,13 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from wholestack.cli.output import print_json, read_text
-from wholestack.finding import EXIT_FINDINGS, EXIT_OK, EXIT_UNKNOWN, Finding, exit_code
+from wholestack.cli.output import code_for, findings_document, print_json, read_text
+from wholestack.finding import EXIT_OK, Finding
 from wholestack.health import catalog
 from wholestack.health.describing import describe_check, describe_judgement
 from wholestack.health.judging import Judgement, read_saved
 from wholestack.health.judging import judge as judge_saved
-from wholestack.health.profile import expectation_from
+from wholestack.health.profile import expectation_from, read_profile
 from wholestack.record import to_builtins
 
 Json = Annotated[bool, Parameter(negative="")]
@@ -90,8 +90,8 @@ def sweep(
     identity: Path | None = None,
     known_hosts: Path | None = None,
     accept_new: Flag = False,
-    concurrency: int = 64,
-    retries: int = 2,
+    concurrency: int | None = None,
+    retries: int | None = None,
     sudo: Flag = False,
     since: Path | None = None,
     out: Path | None = None,
@@ -130,9 +130,9 @@ def sweep(
     accept_new
         Trust the key of a host that is not known yet, and remember it. A key that changed is never trusted.
     concurrency
-        Hosts at a time.
+        Hosts at a time; default: 64.
     retries
-        Further tries of a host that cannot be reached.
+        Further tries of a host that cannot be reached; default: 2.
     sudo
         Use sudo -n for what needs root.
     since
@@ -140,7 +140,8 @@ def sweep(
     out
         Folder for the results; made if it is missing. Default: sweep-<time>.
     resume
-        Go on with an interrupted sweep in this folder: only hosts without a result are asked.
+        Go on with an interrupted sweep in this folder: only hosts without a result are asked. What was asked is kept
+        with it and cannot be given again, but for --known-hosts and --accept-new.
     json
         Print one JSON document on stdout; everything else goes to stderr.
     all
@@ -242,7 +243,7 @@ def explain(
 def diff(older: Path, newer: Path, /, *, json: Json = False) -> int:
     """Compare two sweeps: what is new, healed, changed, still so, and what could not be looked at again.
 
-    Exit codes: 0 nothing new or worse; 1 something is; 2 usage.
+    Exit codes: 0 nothing new or worse; 1 something is; 3 something could not be looked at again; 2 usage.
 
     Parameters
     ----------
@@ -260,7 +261,7 @@ def diff(older: Path, newer: Path, /, *, json: Json = False) -> int:
         print_json(found.document())
     else:
         print(describe_difference(found))
-    return EXIT_FINDINGS if found.worse else EXIT_OK
+    return found.exit_code
 
 
 @app.command
@@ -304,7 +305,7 @@ def simulate(
 
 
 @profile.command
-def learn(sweep: Path, /, *, hosts: Names = (), out: Path | None = None) -> int:
+def learn(sweep: Path, /, *, hosts: Names = (), out: Path | None = None, json: Json = False) -> int:
     """Write a profile from hosts that are called good: what they share is what is expected from now on.
 
     Refuses hosts that may not train, and hosts that disagree, by name.
@@ -317,29 +318,30 @@ def learn(sweep: Path, /, *, hosts: Names = (), out: Path | None = None) -> int:
         Learn from these only; default: every host of the sweep that may train.
     out
         File to write; default: standard output.
+    json
+        Print one JSON document: the expectations by kind of host, and the file where one was written.
     """
     from wholestack.health.learning import learn_from
     from wholestack.journal import write_atomic
 
     text = learn_from(sweep, hosts)
-    if out is None:
+    if out is not None:
+        write_atomic(out, text.encode())
+    if json:
+        kinds = read_profile(text).kinds
+        print_json(
+            {"kinds": {name: to_builtins(each) for name, each in kinds.items()}, "out": str(out) if out else None}
+        )
+    elif out is None:
         sys.stdout.write(text)
     else:
-        write_atomic(out, text.encode())
         print(f"{out} written; give it to a sweep with --profile {out}", file=sys.stderr)
     return EXIT_OK
 
 
 def _show(found: Judgement, *, json: bool, everything: bool) -> int:
-    shown = [each for each in found.findings if everything or each.status != "ok"]
     if json:
-        print_json(
-            {
-                "status": found.status,
-                "findings": [to_builtins(each) for each in shown],
-                "skipped": [to_builtins(each) for each in found.skipped],
-            }
-        )
+        print_json(findings_document(found.findings, status=found.status, skipped=found.skipped, everything=everything))
     else:
         print(describe_judgement(found, everything=everything))
-    return exit_code(found.findings) if found.findings else EXIT_OK if found.status == "ok" else EXIT_UNKNOWN
+    return code_for(found.status, found.findings)

@@ -11,6 +11,7 @@ from wholestack.errors import WholestackError
 from wholestack.finding import EXIT_USAGE
 
 INTERRUPTED = 130
+BROKEN_PIPE = 141
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """Set before numpy loads: the numerics of this process take one thread, the cores belong to its workers."""
 
@@ -52,7 +53,11 @@ def main(arguments: list[str] | None = None) -> None:
         print("wholestack: interrupted", file=sys.stderr)
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
-        # The reader of our output went away, as `| head` does: nothing is wrong with the run.
+        # The reader of our output went away, as `| head` does: ended as by SIGPIPE, with no verdict.
         sys.stderr.close()
+        sys.exit(BROKEN_PIPE)
+    except OSError as error:
+        # Everything that a command opens by name is checked where it is opened: what is left is where we write to.
+        print(f"wholestack: {error.filename or 'output'}: cannot be written: {error.strerror}", file=sys.stderr)
         sys.exit(EXIT_USAGE)
     sys.exit(code if isinstance(code, int) else 0)

@@ -8,10 +8,14 @@ from pathlib import Path
 import msgspec
 
 from wholestack.errors import InputError
-from wholestack.finding import Finding, worst, worst_first
+from wholestack.finding import EXIT_OK, EXIT_UNKNOWN, Finding, Skipped, Status, exit_code, worst, worst_first
 from wholestack.record import to_builtins
 
 _UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+MOST_BYTES = 16_000_000
+"""Of a profile or inventory."""
 
 
 def parse_duration(text: str) -> float:
@@ -36,20 +40,52 @@ def print_json(document: Mapping[str, object] | Sequence[object]) -> None:
     sys.stdout.write(msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n")
 
 
-def findings_document(findings: Iterable[Finding], *, everything: bool = False) -> dict[str, object]:
-    """``status`` is the worst; ``findings`` holds what is not ok, or everything."""
+def findings_document(
+    findings: Iterable[Finding],
+    *,
+    status: Status | None = None,
+    skipped: Iterable[Skipped] | None = None,
+    everything: bool = False,
+) -> dict[str, object]:
+    """Findings as JSON has them, of whatever command.
+
+    Args:
+        findings: In any order.
+        status: Where it is more than the worst of them, for instance of a host on which nothing could be looked at.
+        skipped: Checks that did not apply, where the command knows them.
+        everything: Also what is ok.
+    """
     ordered = worst_first(findings)
     shown = [each for each in ordered if everything or each.status != "ok"]
-    return {"status": worst(ordered), "findings": [to_builtins(each) for each in shown]}
+    document: dict[str, object] = {
+        "status": status or worst(ordered),
+        "findings": [to_builtins(each) for each in shown],
+    }
+    return document if skipped is None else document | {"skipped": [to_builtins(each) for each in skipped]}
+
+
+def code_for(status: Status, findings: Iterable[Finding]) -> int:
+    """Exit code of a command that prints a status and Findings: never 0 where the status is ``unknown``.
+
+    Args:
+        status: As printed.
+        findings: Those that it rests on; a warning among them is 1 even where the worst of all is ``unknown``.
+    """
+    code = exit_code(findings)
+    return EXIT_UNKNOWN if status == "unknown" and code == EXIT_OK else code
 
 
 def read_text(path: Path) -> str:
     """A file that the user named.
 
     Raises:
-        InputError: it cannot be read.
+        InputError: it cannot be read, or is larger than anything that a person writes.
     """
     try:
-        return path.read_bytes().decode(errors="replace")
+        with path.open("rb") as opened:
+            content = opened.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise InputError(f"{path}: is larger than {MOST_BYTES:,} bytes", remedy="name the right file")
+        return content.decode(errors="replace")
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}", remedy="name an existing file") from error

@@ -8,7 +8,9 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from wholestack.errors import InputError
+from wholestack.experiments.records import KIND
 from wholestack.finding import EXIT_OK
+from wholestack.runs import RunReader
 
 
 def report(folder: Path, *, json: Annotated[bool, Parameter(negative=())] = False) -> int:
@@ -18,6 +20,9 @@ def report(folder: Path, *, json: Annotated[bool, Parameter(negative=())] = Fals
         folder: The run directory.
         json: Print one JSON document, {"report": PATH}, instead of the short version.
     """
+    kind = RunReader(folder).manifest.kind
+    if kind != KIND:
+        raise InputError(f"{folder}: is a {kind!r} run, this page is of a rehearsal", remedy="see its own commands")
     path = draw(folder)
     if json:
         print(json_text.dumps({"report": str(path)}))

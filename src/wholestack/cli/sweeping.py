@@ -4,19 +4,19 @@ import asyncio
 import os
 import sys
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-from wholestack.cli.output import print_json, read_text
+from wholestack.cli.output import code_for, findings_document, print_json, read_text
 from wholestack.cli.sweep_progress import SweepWatcher
 from wholestack.errors import InputError
-from wholestack.finding import exit_code
+from wholestack.finding import finding
 from wholestack.health import catalog
 from wholestack.health import sweep as sweeps
 from wholestack.health.earlier import EarlierSweep
-from wholestack.health.grouping import describe_sweep, document
+from wholestack.health.grouping import describe_sweep
 from wholestack.health.profile import Profile, read_profile
-from wholestack.health.records import PLAN, SweepPlan
+from wholestack.health.records import PLAN, HostVerdict, SweepPlan
 from wholestack.health.verdicts import Sweep
 from wholestack.remote.batch import Remote
 from wholestack.remote.host import Host
@@ -26,6 +26,8 @@ from wholestack.runs import RunDirectory
 LARGE_FLEET = 256
 """Hosts from which on processes beside are worth their start, about a second."""
 MOST_PROCESSES = 8
+CONCURRENCY = 64
+RETRIES = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +42,8 @@ class Asked:
     port: int | None
     jump: str | None
     identity: Path | None
-    concurrency: int
-    retries: int
+    concurrency: int | None
+    retries: int | None
     sudo: bool
     since: Path | None
 
@@ -57,8 +59,7 @@ class Way:
 def run(asked: Asked, way: Way, *, out: Path | None, resume: Path | None, json: bool, everything: bool) -> int:
     """Sweep and print; returns the exit code."""
     if resume is not None:
-        if asked.hosts or out is not None:
-            raise InputError("hosts and --out cannot be given with --resume", remedy="a sweep keeps what it was asked")
+        _refuse_with_resume(asked, out)
         directory = sweeps.resume(resume)
     else:
         now = time.time()
@@ -70,9 +71,47 @@ def run(asked: Asked, way: Way, *, out: Path | None, resume: Path | None, json: 
     if json:
         print_json(document(found, everything=everything))
     else:
-        print(describe_sweep(found.verdicts, found.summary, everything=everything))
+        put, left_out = len(found.plan.checks), len(found.plan.left_out)
+        print(describe_sweep(found.verdicts, found.summary, put=put, left_out=left_out, everything=everything))
         print(f"\nkept in {found.folder}; wholestack health explain ID --in {found.folder}")
-    return exit_code([each for verdict in found.verdicts for each in verdict.findings])
+    return code_for(found.summary.status, [each for verdict in found.verdicts for each in verdict.findings])
+
+
+def _refuse_with_resume(asked: Asked, out: Path | None) -> None:
+    for field in fields(asked):
+        if _given(getattr(asked, field.name)):
+            name = "hosts" if field.name == "hosts" else f"--{field.name}"
+            raise InputError(f"{name} cannot be given with --resume", remedy="a sweep keeps what it was asked")
+    if out is not None:
+        raise InputError("--out cannot be given with --resume", remedy="a sweep keeps what it was asked")
+
+
+def document(sweep: Sweep, *, everything: bool = False) -> dict[str, object]:
+    """As JSON has a sweep: counts, and by host what ``judge`` has.
+
+    Where checks were left out, who may train is ``null``: it was not asked.
+    """
+    at, in_full = sweep.summary.at, not sweep.plan.left_out
+    return {
+        "status": sweep.summary.status,
+        "in_full": in_full,
+        "may_train": sweep.summary.may_train if in_full else None,
+        "may_not": sweep.summary.may_not,
+        "unknown": sweep.summary.unknown,
+        "seconds": sweep.summary.seconds,
+        "folder": str(sweep.folder),
+        "hosts": {
+            verdict.host: _host(verdict, at=at, in_full=in_full, everything=everything) for verdict in sweep.verdicts
+        },
+    }
+
+
+def _host(verdict: HostVerdict, *, at: float, in_full: bool, everything: bool) -> dict[str, object]:
+    passed = [finding(verdict.host, name, "ok", evidence=(), at=at) for name in verdict.passed] if everything else []
+    shown = findings_document(
+        (*verdict.findings, *passed), status=verdict.status, skipped=verdict.skipped, everything=everything
+    )
+    return shown | {"kind": verdict.kind, "may_train": verdict.may_train if in_full else None}
 
 
 def processes_for(hosts: int) -> int:
@@ -80,7 +119,14 @@ def processes_for(hosts: int) -> int:
     return min(len(os.sched_getaffinity(0)), MOST_PROCESSES) if hosts >= LARGE_FLEET else 0
 
 
+def _given(value: object) -> bool:
+    """Whether an option was given: 0 is a value, a flag that is off and an empty list are none."""
+    return value is not None and value is not False and value != ()
+
+
 def _plan(asked: Asked) -> SweepPlan:
+    if asked.port is not None and not 0 < asked.port < 1 << 16:
+        raise InputError(f"port is {asked.port}, must be 1 to 65535")
     hosts = [_override(host, asked) for host in find_hosts(asked.hosts)]
     profile = read_profile(read_text(asked.profile), where=str(asked.profile)) if asked.profile else Profile()
     if asked.since is not None:
@@ -89,8 +135,8 @@ def _plan(asked: Asked) -> SweepPlan:
         hosts,
         catalog.chosen(asked.only, asked.skip),
         profile.for_kinds(host.kind for host in hosts),
-        concurrency=asked.concurrency,
-        retries=asked.retries,
+        concurrency=CONCURRENCY if asked.concurrency is None else asked.concurrency,
+        retries=RETRIES if asked.retries is None else asked.retries,
         sudo=asked.sudo,
         since=str(asked.since.resolve()) if asked.since else "",
     )

@@ -4,6 +4,8 @@ The large run, the rung and a reserve for fits and report are fixed shares; the 
 way when they turn out slower than planned. All costs hang on one number, the largest cost of a trial.
 """
 
+from dataclasses import replace
+
 from wholestack.errors import InputError
 from wholestack.experiments.pace import Work
 from wholestack.experiments.preflight import Needs
@@ -23,6 +25,8 @@ SAFETY = 0.65
 """Rates of probes are seldom met by whole runs: checkpoints, other shapes, a busy machine."""
 WORTHWHILE_SPEED_UP = 1.1
 """Below it the threads of the large run wait for each other: on a crowded machine one is faster."""
+WORTHWHILE_SHARE = 0.87
+"""Costs are not made smaller by less than this."""
 LADDER_STEPS, LADDER_FACTOR, LADDER_SEEDS = 5, 2.0, 2
 LADDER_TOP = 0.98
 """Of the largest cost of a trial: whole steps may overshoot a little."""
@@ -106,6 +110,31 @@ def make_plan(recipe: Recipe, *, budget_s: float, used_s: float, rates_flops_s: 
             "large": large_s,
         },
         disk_bytes=disk_bytes(recipe),
+    )
+
+
+def slowed(plan: Plan, slowdown: float, *, least_flops: float) -> Plan | None:
+    """The plan with all costs made smaller for a machine that became slower, so that a search still fits.
+
+    Args:
+        plan: As it is, perhaps made smaller before.
+        slowdown: How much slower than the preflight measured, 1 or more.
+        least_flops: No trial's bound below this: what a trial cost already, or the search's centre.
+
+    Returns:
+        The smaller plan, or ``None`` where that would save too little to matter.
+    """
+    share = max(plan.slowdown / slowdown, least_flops / plan.max_trial_cost_flops)
+    if share > WORTHWHILE_SHARE:
+        return None
+    costly = ("ladder", "rung", "large")
+    return replace(
+        plan,
+        max_trial_cost_flops=share * plan.max_trial_cost_flops,
+        rung_cost_flops=share * plan.rung_cost_flops,
+        target_cost_flops=share * plan.target_cost_flops,
+        seconds={name: seconds * (share if name in costly else 1.0) for name, seconds in plan.seconds.items()},
+        slowdown=plan.slowdown / share,
     )
 
 

@@ -39,6 +39,8 @@ PhaseName = Literal["preflight", "data", "evaluation", "search", "scaling", "run
 PHASE_ORDER: tuple[PhaseName, ...] = get_args(PhaseName)
 """The phases as they follow each other; every list of phases elsewhere is this one."""
 
+KIND = "rehearsal"
+"""Of the run directory."""
 PHASES = "phases.jsonl"
 PLAN = "plan.json"
 SUGGESTIONS = "suggestions.jsonl"
@@ -109,6 +111,8 @@ class Plan(Record):
     """Planned wall seconds by phase."""
     disk_bytes: int
     """Expected size of the run directory."""
+    slowdown: float = 1.0
+    """How much slower than at the preflight the machine was when all costs were divided by it; 1 if they were not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from wholestack.experiments.planning import check_budget
 from wholestack.experiments.preflight import versions
 from wholestack.experiments.progress import Watcher, nobody
 from wholestack.experiments.recipe import Recipe
-from wholestack.experiments.records import OUTCOME, PHASE_ORDER, Outcome, PhaseName
+from wholestack.experiments.records import KIND, OUTCOME, PHASE_ORDER, Outcome, PhaseName
 from wholestack.experiments.scheduling import search_space
 from wholestack.experiments.settings import check_ends, training_plan
 from wholestack.experiments.settlement import recipe_of
@@ -31,7 +31,6 @@ from wholestack.launch.local import LocalEngine, end_leftovers
 from wholestack.record import digest, to_builtins
 from wholestack.runs import RunDirectory, RunManifest, RunReader
 
-KIND = "rehearsal"
 PRELOAD = ("wholestack.experiments.worker",)
 
 

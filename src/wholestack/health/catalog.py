@@ -106,13 +106,12 @@ def chosen(only: Sequence[str] = (), skip: Sequence[str] = ()) -> tuple[Check, .
         skip: The same, left out.
 
     Raises:
-        InputError: a name is neither; names the nearest.
+        InputError: a name is neither (names the nearest), or of checks that only judge saved outputs: what they read
+            is a benchmark or a long tool, which no sweep may start on a host.
     """
-    wanted, unwanted = _matching(only), _matching(skip)
+    wanted, unwanted = {name for each in only for name in _sent(each)}, _matching(skip)
     return tuple(
-        check
-        for check in CHECKS
-        if (check.name in wanted or (check.passive and not only)) and check.name not in unwanted
+        check for check in CHECKS if check.passive and (check.name in wanted or not only) and check.name not in unwanted
     )
 
 
@@ -134,6 +133,20 @@ def probes_of(checks: tuple[Check, ...]) -> tuple[Probe[Any], ...]:
     for probe in (probe for check in checks for probe in check.probes):
         by_name.setdefault(probe.name, probe)
     return tuple(by_name.values())
+
+
+def _sent(name: str) -> set[str]:
+    """Those passive ones among the checks of that name or noun."""
+    found = [check for check in CHECKS if check.name in _matching([name])]
+    passive = {check.name for check in found if check.passive}
+    if not passive:
+        example = found[0]
+        raise InputError(
+            f"{name} only judges saved outputs",
+            remedy=f"run {example.probes[0].command.shell.split()[0]} yourself; then wholestack health judge "
+            f"{example.name} FILE",
+        )
+    return passive
 
 
 def _matching(names: Sequence[str]) -> set[str]:

@@ -6,7 +6,7 @@ A check answers up to four questions, each a function of what was seen:
 * ``traits``: what should be the same on every host (or part) of one kind? Compared with the profile, else with the
   fleet's majority; a profile is learnt from them.
 * ``measures``: what should be about the same? Compared with the fleet by a robust outlier test.
-* ``counters``: what only counts up? Kept, so that the next look can judge rates instead of totals.
+* ``counters``: what only counts up? Kept, so that the next look judges growth (:mod:`wholestack.health.growth`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -84,6 +84,9 @@ class Measure:
     """On which side standing out is bad."""
     least: float = 0.0
     """Differences from the fleet's median below this never matter, whatever the spread."""
+    certain: float | None = None
+    """A part that lies so far beyond its neighbours, what is usual for its place taken off, stands out whatever the
+    spread; for quantities of which physics says how much healthy parts can differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +119,26 @@ class Before(Record):
     """Seconds since the epoch, by the host's clock."""
     boot_id: str
     counters: tuple[Counter, ...]
+    older: tuple["Before", ...] = ()
+    """What this look could not read and looks before it had: each with its own time and boot, newest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """A counter as it was read last."""
+
+    value: int
+    at: float
+    """Seconds since the epoch, by the host's clock."""
+    boot_id: str
+
+
+def _all_known(before: Before) -> dict[tuple[str, str], Known]:
+    return {
+        (each.name, each.part): Known(value=each.value, at=look.at, boot_id=look.boot_id)
+        for look in (*reversed(before.older), before)
+        for each in look.counters
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,21 +153,6 @@ class Expectation(Record):
     """Checks that must apply: if one has nothing to look at, that is a fail."""
     options: dict[str, str] = field(default_factory=dict)
     """Named texts that a probe or check asks for, for instance a container image."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rate:
-    """How fast a counter grew."""
-
-    delta: int
-    """Counted within ``hours``."""
-    hours: float
-    since: Literal["last look", "boot"]
-
-    @property
-    def per_hour(self) -> float:
-        """Mean rate; over less than a minute as over a minute."""
-        return self.delta / max(self.hours, 1 / 60)
 
 
 class Seen:
@@ -181,8 +189,7 @@ class Seen:
         self.uptime_s = uptime_s
         self.before = before
         self._facts: dict[tuple[str, int], Any] = {}
-        old = before.counters if before is not None and before.boot_id == boot_id and now > before.at else ()
-        self._old = {(each.name, each.part): each.value for each in old}
+        self._old = _all_known(before) if before is not None else {}
         self.asked_at = asked_at
         self.answered_at = answered_at
 
@@ -214,18 +221,9 @@ class Seen:
         """The profile's value of a limit, or its default."""
         return self.expectation.limits.get(limit.name, limit.default)
 
-    def rate(self, counter: Counter) -> Rate | None:
-        """Growth since the last look, else since boot; ``None`` if neither is known.
-
-        A counter that is lower than before, or a new boot, was reset: it counts from zero since boot.
-        """
-        before, old = self.before, self._old.get((counter.name, counter.part))
-        if before is not None and old is not None and old <= counter.value:
-            hours = (self.now - before.at) / 3600
-            return Rate(delta=counter.value - old, hours=hours, since="last look")
-        if self.uptime_s is None:
-            return None
-        return Rate(delta=counter.value, hours=self.uptime_s / 3600, since="boot")
+    def known(self, name: str, part: str) -> Known | None:
+        """What earlier looks knew last of a counter; see :mod:`wholestack.health.growth`."""
+        return self._old.get((name, part))
 
     def _read(self, probe: Probe[F]) -> F | NotThereError | UnreadableError:
         if probe.option and probe.option not in self.expectation.options and probe.name not in self.outputs:

@@ -30,7 +30,7 @@ class EarlierSweep:
                 self._index(file)
 
     def before(self, host: str) -> Before | None:
-        """What the last look at a host left behind; ``None`` if there was none, or it said no time.
+        """What the last look at a host left behind, or carried over; ``None`` if there was none, or none said a time.
 
         Raises:
             RecordError: the line was damaged since.

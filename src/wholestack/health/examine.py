@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
 from wholestack.finding import Skipped
 from wholestack.health.check import Before, Check, Counter, Expectation, Measure, Scalar, Seen, Symptom, Trait
-from wholestack.health.diagnosis import CheckSymptom
+from wholestack.health.diagnosis import LONGEST_LINE, CheckSymptom, bounded, not_too_many
+from wholestack.health.growth import left_behind
 from wholestack.health.parts import HOST
 from wholestack.health.probe import TRIPPED, NotThereError, Probe, UnreadableError
 from wholestack.health.telemetry import EXPECTED, MOMENT, unreadable
@@ -27,9 +29,11 @@ class Examination:
     """Checks that applied, could be read and saw nothing."""
     skipped: tuple[Skipped, ...]
     after: Before | None
-    """Left behind for the next look; ``None`` if the host did not say when it was taken."""
+    """Left behind for the next look: where the host did not say when this one was taken, what the last one left."""
     at: float
     """Seconds since the epoch, by the host's clock where it said."""
+    boot_id: str = ""
+    """Of the running kernel; empty if it did not say."""
 
 
 def examine(
@@ -67,15 +71,16 @@ def examine(
     gathered.date(MOMENT)
     for check in checks:
         gathered.put(check)
-    counters = tuple(gathered.counters)
+    gathered.compare_with_profile(checks)
     return Examination(
-        symptoms=(*gathered.symptoms, *gathered.silent_probes()),
+        symptoms=tuple(not_too_many([*gathered.symptoms, *gathered.silent_probes()])),
         traits=tuple(gathered.traits),
         measures=tuple(gathered.measures),
         passed=tuple(gathered.passed),
         skipped=tuple(gathered.skipped),
-        after=Before(at=seen.now, boot_id=seen.boot_id, counters=counters) if moment else None,
+        after=left_behind(seen, gathered.counters) if moment else before,
         at=seen.now,
+        boot_id=seen.boot_id,
     )
 
 
@@ -90,6 +95,7 @@ class _Gathered:
         self.counters: list[Counter] = []
         self.passed: list[str] = []
         self.skipped: list[Skipped] = []
+        self._why_absent: dict[str, str] = {}
         self._silent: dict[str, tuple[Probe[Any], UnreadableError, list[str]]] = {}
 
     def date(self, moment: Probe[Any]) -> None:
@@ -110,6 +116,7 @@ class _Gathered:
             self.measures.extend(check.measures(self.seen))
             self.counters.extend(check.counters(self.seen))
         except NotThereError as absent:
+            self._why_absent[check.name] = absent.detail
             if found:
                 self._add(check, found)
             else:
@@ -131,20 +138,54 @@ class _Gathered:
         if not found:
             self.passed.append(check.name)
 
+    def compare_with_profile(self, checks: Sequence[Check]) -> None:
+        """Say which traits of the profile none of the checks that give them has shown; nothing of others."""
+        shown = {trait.name for trait in self.traits}
+        for name, wanted in self.seen.expectation.traits.items():
+            # Where none is expected, nothing there is as expected.
+            if name in shown or wanted in (0, False):
+                continue
+            for check in checks:
+                if any(fnmatchcase(name, pattern) for pattern in check.trait_names) and self._should_show(check):
+                    self._add(check, [self._not_shown(check, f"{name} expected {wanted}")])
+
     def silent_probes(self) -> Iterator[CheckSymptom]:
         """One symptom for every probe that could not be read."""
         for name, (probe, error, checks) in self._silent.items():
             symptom = unreadable(probe, self.seen.outputs.get(name), error, tuple(checks))
-            yield CheckSymptom(check=f"telemetry.{name}", symptom=symptom)
+            yield bounded(CheckSymptom(check=f"telemetry.{name}", symptom=symptom))
 
     def _add(self, check: Check, found: Sequence[Symptom]) -> None:
-        self.symptoms.extend(CheckSymptom(check=check.name, symptom=each) for each in found)
+        self.symptoms.extend(bounded(CheckSymptom(check=check.name, symptom=each)) for each in found)
 
     def _absent(self, check: Check, absent: NotThereError) -> None:
         if check.name in self.seen.expectation.checks:
             self._add(check, [Symptom(cause=EXPECTED, part=HOST, evidence=(f"{check.name}: {absent.detail}",))])
         else:
-            self.skipped.append(Skipped(check=check.name, reason=absent.reason, detail=absent.detail))
+            detail = absent.detail[:LONGEST_LINE]
+            self.skipped.append(Skipped(check=check.name, reason=absent.reason, detail=detail))
+
+    def _should_show(self, check: Check) -> bool:
+        """Whether all that a check reads was asked for, and the check has not said itself why it shows less."""
+        told = any(each.check == check.name and each.status in ("fail", "unknown") for each in self.symptoms)
+        silent = any(check.name in names for _, _, names in self._silent.values())
+        return not told and not silent and all(probe.name in self.seen.outputs for probe in check.probes)
+
+    def _not_shown(self, check: Check, expected: str) -> Symptom:
+        unread = next(self._unreadable(check), None)
+        if unread is not None:
+            return Symptom(cause=EXPECTED, evidence=(f"{expected}, could not be read: {unread}",), status="unknown")
+        why = self._why_absent.get(check.name, f"{check.name} saw none")
+        return Symptom(cause=EXPECTED, evidence=(f"{expected}, not there: {why}",))
+
+    def _unreadable(self, check: Check) -> Iterator[UnreadableError]:
+        for probe in check.probes:
+            try:
+                self.seen.of(probe)
+            except UnreadableError as error:
+                yield error
+            except NotThereError:
+                continue
 
     def _note_silent(self, check: Check, error: UnreadableError) -> None:
         """Which of the check's probes it was: the first one that raises this very error when it is asked again.

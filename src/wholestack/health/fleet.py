@@ -11,12 +11,13 @@ compared with its namesakes.
 **Measures** (should be about equal): an outlier test with a bound on false alarms
 (:mod:`wholestack.health.outliers`), :data:`ALPHA` for all measures, kinds and sides of a sweep together. A part among
 four or more alike on its host is compared with its neighbours first, since load and cold aisles move all of them; hosts
-are compared by their medians.
+are compared by their medians. Where physics bounds what healthy parts can differ by (``Measure.certain``), a part
+beyond that is named too, unless more than :data:`FEW_SHARE` of its host's are.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -39,6 +40,9 @@ FEWEST_HOSTS = 8
 """Hosts without which measures are not compared."""
 NEIGHBOURS = 4
 """Parts alike on one host from which on they are compared with each other."""
+FEW_SHARE = 0.25
+"""Of a host's parts, at most so many (and at least one) can be certain to stand out: half of them are a second state,
+for instance a job that has just begun on them."""
 HARDWARE = ("host.product", "gpu.name", "cpu.model")
 DEFAULT_KIND = "default"
 
@@ -194,21 +198,38 @@ class _Test:
     readings: tuple[_Reading, ...]
     against: str
     """What it is compared with."""
+    certain: float | None = None
+    """See :class:`~wholestack.health.check.Measure`."""
 
     def put(self, alpha: float, causes: Causes) -> Found:
         sign = 1.0 if self.side == "high" else -1.0
         values = sign * np.array([reading.value for reading in self.readings])
         standing = standing_out(values, alpha=alpha, least=self.least)
-        if standing is None or self.cause not in causes:
+        if self.cause not in causes:
             return
         cause, check = causes[self.cause]
-        for place in standing.members:
+        said = {place: self._beside(standing, sign) for place in standing.members} if standing is not None else {}
+        for place in self._certainly(values):
+            said.setdefault(place, f"{self.against}: {_short(values[place])} beyond what is usual for its place")
+        for place, beside in said.items():
             reading = self.readings[place]
-            evidence = (reading.says, self._beside(standing, sign))
+            evidence = (reading.says, beside)
             # A number that stands out is a reason to look, never by itself one to take a host away.
             status: Status | None = "warn" if cause.status == "fail" else None
             symptom = Symptom(cause=cause, part=reading.part, evidence=evidence, status=status)
             yield reading.host, CheckSymptom(check=check, symptom=symptom)
+
+    def _certainly(self, values: NDArray[np.float64]) -> Iterator[int]:
+        """Places of readings that need no statistics."""
+        if self.certain is None:
+            return
+        beyond = np.flatnonzero(values >= self.certain)
+        parts = Counter(reading.host for reading in self.readings)
+        of_host = Counter(self.readings[place].host for place in beyond)
+        for place in beyond:
+            host = self.readings[place].host
+            if of_host[host] <= max(1, FEW_SHARE * parts[host]):
+                yield int(place)
 
     def _beside(self, standing: Standing, sign: float) -> str:
         others = len(self.readings) - len(standing.members)
@@ -219,29 +240,34 @@ class _Test:
 
 
 def _tests(members: Sequence[HostResult], kind: str) -> list[_Test]:
-    by_measure: dict[tuple[str, str, str, float], list[_Row]] = defaultdict(list)
+    by_measure: dict[tuple[str, str, str, float, float | None], list[_Row]] = defaultdict(list)
     for member in members:
         for seen in member.measures:
-            key = (seen.name, seen.cause, seen.bad, seen.least)
+            key = (seen.name, seen.cause, seen.bad, seen.least, seen.certain)
             by_measure[key].append((member, np.array(seen.values), seen.parts))
     tests: list[_Test] = []
-    for (name, cause, bad, least), rows in by_measure.items():
+    for (name, cause, bad, least, certain), rows in by_measure.items():
         if len(rows) < FEWEST_HOSTS:
             continue
         sides: tuple[Side, ...] = ("high", "low") if bad == "both" else ("low",) if bad == "low" else ("high",)
         several = float(np.median([len(values) for _, values, _ in rows])) >= NEIGHBOURS
         for side in sides:
             hosts = tuple(_middle(name, row) if several else _worst(name, side, row) for row in rows)
-            families = [(hosts, f"over hosts of kind {kind}")]
+            test = _Test(
+                name=name,
+                kind=kind,
+                side=side,
+                cause=cause,
+                least=least,
+                readings=hosts,
+                against=f"over hosts of kind {kind}",
+            )
+            families = [test]
             if several:
-                families.append(
-                    (tuple(_beside_neighbours(name, rows)), f"beside neighbours, over hosts of kind {kind}")
-                )
-            tests += [
-                _Test(name=name, kind=kind, side=side, cause=cause, least=least, readings=readings, against=against)
-                for readings, against in families
-                if len(readings) >= FEWEST
-            ]
+                against = f"beside neighbours, over hosts of kind {kind}"
+                beside = tuple(_beside_neighbours(name, rows))
+                families.append(replace(test, readings=beside, against=against, certain=certain))
+            tests += [each for each in families if len(each.readings) >= FEWEST]
     return tests
 
 

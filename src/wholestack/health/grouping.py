@@ -4,12 +4,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from wholestack.finding import WORST_FIRST, Finding, Status, finding
+from wholestack.finding import WORST_FIRST, Finding, Status
 from wholestack.health.describing import WORDS, bullet, indented
 from wholestack.health.names import fold
 from wholestack.health.records import HostVerdict, SweepSummary
-from wholestack.health.verdicts import Sweep
-from wholestack.record import to_builtins
 
 EXAMPLES = 2
 """Findings of a group that are shown with their evidence."""
@@ -48,20 +46,37 @@ def grouped(findings: Iterable[Finding]) -> list[Group]:
     return sorted(groups, key=lambda group: (WORST_FIRST.index(group.status), len(group.hosts), group.cause))
 
 
-def describe_sweep(verdicts: Sequence[HostVerdict], summary: SweepSummary, *, everything: bool = False) -> str:
-    """Counts, then groups by cause, in 80 columns."""
+def describe_sweep(
+    verdicts: Sequence[HostVerdict], summary: SweepSummary, *, put: int = 0, left_out: int = 0, everything: bool = False
+) -> str:
+    """Counts, then groups by cause, in 80 columns.
+
+    Args:
+        verdicts: Of all hosts.
+        summary: Of the sweep.
+        put: Checks that were put.
+        left_out: Those that were not to be put; where there are any, nothing is said on who may train.
+        everything: Also who is fine, and every Finding of a group.
+    """
     groups = grouped(each for verdict in verdicts for each in verdict.findings)
-    lines = [describe_counts(verdicts, summary), *(_describe(group, everything) for group in groups)]
+    passed = f"passed {put} of {put + left_out} checks" if left_out else "may train"
+    lines = [describe_counts(verdicts, summary, passed=passed), *(_describe(group, everything) for group in groups)]
     if everything:
         fit = [verdict.host for verdict in verdicts if verdict.may_train]
-        lines.append(bullet("ok", f"may train: {fold(fit) or 'none'}"))
+        lines.append(bullet("ok", f"{passed}: {fold(fit) or 'none'}"))
     return "\n".join(lines)
 
 
-def describe_counts(verdicts: Sequence[HostVerdict], summary: SweepSummary) -> str:
-    """The one line to read first."""
+def describe_counts(verdicts: Sequence[HostVerdict], summary: SweepSummary, *, passed: str = "may train") -> str:
+    """The one line to read first.
+
+    Args:
+        verdicts: Of all hosts.
+        summary: Of the sweep.
+        passed: What is said of those on which nothing is wrong.
+    """
     warned = f" ({summary.warnings} with warnings)" if summary.warnings else ""
-    counts = f"{summary.may_train} may train{warned}, {summary.may_not} may not, {summary.unknown} unknown"
+    counts = f"{summary.may_train} {passed}{warned}, {summary.may_not} may not, {summary.unknown} unknown"
     hosts = f"{len(verdicts)} host{'s' if len(verdicts) != 1 else ''}"
     return f"{hosts}: {counts}; {summary.seconds:.0f} s"
 
@@ -79,28 +94,3 @@ def _describe(group: Group, everything: bool) -> str:
     if left:
         lines.append(indented(f"- and {left} more (--all shows them, --json has everything)", hang=2))
     return "\n".join([*lines, indented(f"{group.owner}: {group.remedy}", hang=2)])
-
-
-def document(sweep: Sweep, *, everything: bool = False) -> dict[str, object]:
-    """As JSON has a sweep: counts, and by host what ``judge`` has."""
-    at = sweep.summary.at
-    return {
-        "status": sweep.summary.status,
-        "may_train": sweep.summary.may_train,
-        "may_not": sweep.summary.may_not,
-        "unknown": sweep.summary.unknown,
-        "seconds": sweep.summary.seconds,
-        "folder": str(sweep.folder),
-        "hosts": {verdict.host: _host(verdict, at=at, everything=everything) for verdict in sweep.verdicts},
-    }
-
-
-def _host(verdict: HostVerdict, *, at: float, everything: bool) -> dict[str, object]:
-    passed = [finding(verdict.host, name, "ok", evidence=(), at=at) for name in verdict.passed] if everything else []
-    return {
-        "status": verdict.status,
-        "kind": verdict.kind,
-        "may_train": verdict.may_train,
-        "findings": [to_builtins(each) for each in (*verdict.findings, *passed)],
-        "skipped": [to_builtins(each) for each in verdict.skipped],
-    }

@@ -1,16 +1,25 @@
 """Error counters over time: how much they grew in the current window, and whether a fault is still fresh.
 
-A total says nothing of today, so a look keeps, beside the counter itself, its value and time at the beginning of the
-window and the time when a limit was last exceeded (as further :class:`~wholestack.health.check.Counter` values). A
-fault then heals only after a quiet window, and survives the looks in between. Looks of another boot give no base.
+The one way in which growth is judged. A total says nothing of today, so a look keeps, beside the counter itself, its
+value and time at the beginning of the window and the time when a limit was last exceeded (as further
+:class:`~wholestack.health.check.Counter` values). A fault then heals only after a quiet window, and survives the looks
+in between, a counter that is cleared and a reboot, since those mend no cable. Looks of another boot give no base,
+unless the counter lasts. What a look could not read stays known with the time at which it was read
+(:func:`left_behind`).
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from wholestack.finding import Status
-from wholestack.health.check import Counter, Seen
+from wholestack.health.check import Before, Counter, Known, Seen
 
 S_PER_H = 3600
+FORGET_H = 720.0
+"""What was not read for so long is forgotten; far longer than any quiet window."""
+MOST_CARRIED = 5_000
+"""Counters of one host that are carried over: a hostile one may name new parts at every look."""
+TAILS = (".base", ".base_at", ".fail_at", ".warn_at")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,13 +32,21 @@ class Levels:
     """Counts in a window that are a fail."""
     window_h: float = 1.0
     quiet_h: float = 24.0
-    """Hours without such growth until the fault has healed."""
+    """Hours without such growth until the fault has healed: the quiet window."""
     boot_least: float = 0.0
     """At the first look of a boot smaller totals do not count: bringing links up counts too."""
     boot_total: float = float("inf")
     """At the first look of a boot such a total is a warning, however long it took."""
+    boot_warn: float | None = None
+    """At the first look of a boot a mean of so many in a window is a warning; ``None`` for the same as later."""
     timeless: float = float("inf")
-    """Where no time is known at all, as in a saved output, such a total is a warning."""
+    """Where it is not known since when it counts, as in a saved output, such a total is a warning."""
+    timeless_fail: float = float("inf")
+    """The same, a fail."""
+    least: float = 0.0
+    """Growth by less is never judged, however fast."""
+    lasting: bool = False
+    """Whether it outlives a reboot, as in a drive: the first look of all has nothing to count from."""
 
 
 def hourly(warn: float, *, fail: float = float("inf"), timeless: float | None = None) -> Levels:
@@ -75,79 +92,86 @@ class Growth:
 
 
 class Memory:
-    """What earlier looks at this host left behind, by name and part."""
+    """What earlier looks at this host left behind."""
 
     def __init__(self, seen: Seen) -> None:
         self._seen = seen
-        self._old = {(one.name, one.part): one.value for one in seen.before.counters} if seen.before else {}
-        self._same_boot = seen.before is not None and seen.before.boot_id == seen.boot_id and seen.before.at < seen.now
 
-    def growth(self, counter: Counter, levels: Levels, *, marker: str) -> Growth:
+    def knows(self, counter: Counter) -> bool:
+        """Whether an earlier look kept this counter: then it is judged even if it is zero now."""
+        return self._seen.known(counter.name, counter.part) is not None
+
+    def growth(self, counter: Counter, levels: Levels, *, marker: tuple[str, str] | None = None) -> Growth:
         """Judge one counter.
 
         Args:
             counter: As read now.
             levels: Its limits.
-            marker: Name of a counter that every look keeps of such a part: where that is known and this one is not,
-                this one was zero.
+            marker: Name and part of a counter that every look keeps where this one is kept only if it is not zero:
+                where that is known and this one is not, this one was zero.
         """
-        if self._same_boot and (marker, counter.part) in self._old:
-            return self._since_looks(counter, levels)
-        return self._since_boot(counter, levels)
+        last = self._last(counter, levels, marker)
+        return self._first_look(counter, levels) if last is None else self._since_looks(counter, levels, last)
 
-    def _since_looks(self, counter: Counter, levels: Levels) -> Growth:
-        now, before = int(self._seen.now), self._seen.before
-        last = self._value(counter, "", 0)
-        base = self._value(counter, ".base", last)
-        base_at = self._value(counter, ".base_at", int(before.at) if before else now)
-        if counter.value < last:
+    def _last(self, counter: Counter, levels: Levels, marker: tuple[str, str] | None) -> Known | None:
+        """The counter as it was read last; not before a reboot that cleared it, nor by a clock that went back."""
+        last = self._seen.known(counter.name, counter.part)
+        if last is None and marker is not None and (mark := self._seen.known(*marker)) is not None:
+            last = Known(value=0, at=mark.at, boot_id=mark.boot_id)
+        if last is None or levels.lasting:
+            return last if last is None or last.value <= counter.value else None
+        return last if last.boot_id == self._seen.boot_id and last.at < self._seen.now else None
+
+    def _since_looks(self, counter: Counter, levels: Levels, last: Known) -> Growth:
+        now = int(self._seen.now)
+        base = self._value(counter, ".base", last.value)
+        base_at = min(self._value(counter, ".base_at", int(last.at)), now)
+        if counter.value < last.value:
             base = 0
         delta, hours = counter.value - base, (now - base_at) / S_PER_H
         # A window that was over before this look, for looks are rare, is judged by its mean.
         share = delta * levels.window_h / max(hours, levels.window_h)
         if hours >= levels.window_h:
             base, base_at = counter.value, now
-        if counter.value == last:
+        if counter.value == last.value or delta < levels.least:
             share = 0.0
-        return self._verdict(counter, levels, share, Window(delta, hours, "earlier looks", base, base_at))
-
-    def _since_boot(self, counter: Counter, levels: Levels) -> Growth:
-        now, value, uptime_s = int(self._seen.now), counter.value, self._seen.uptime_s
-        if uptime_s is None:
-            share = levels.warn if value >= levels.timeless else 0.0
-            return self._verdict(counter, levels, share, Window(None, 0.0, "boot", value, now))
-        hours = uptime_s / S_PER_H
-        share = value * levels.window_h / max(hours, levels.window_h) if value >= levels.boot_least else 0.0
-        if value >= levels.boot_total:
-            share = max(share, levels.warn)
-        return self._verdict(counter, levels, share, Window(value, hours, "boot", value, now))
-
-    def _verdict(self, counter: Counter, levels: Levels, share: float, window: "Window") -> Growth:
-        now = int(self._seen.now)
-        limits: dict[Status, float] = {"fail": levels.fail, "warn": levels.warn}
-        alarms = {
-            name: now if share >= limit else self._value(counter, f".{name}_at", 0) for name, limit in limits.items()
-        }
-        fresh = [name for name, at in alarms.items() if at and now - at < levels.quiet_h * S_PER_H]
-        says = window.says(counter)
-        if fresh and share < levels.warn:
-            says += (
-                f"; last above the limit {(now - alarms[fresh[0]]) / S_PER_H:.1f} h ago, {levels.quiet_h:g} h heal it"
-            )
-        kept = {"": counter.value, ".base": window.base, ".base_at": window.base_at}
-        kept |= {f".{name}_at": at for name, at in alarms.items() if at}
-        keep = tuple(Counter(name=counter.name + tail, value=value, part=counter.part) for tail, value in kept.items())
-        return Growth(
-            delta=window.delta,
-            hours=window.hours,
-            since=window.since,
-            status=fresh[0] if fresh else "ok",
-            says=says,
-            keep=keep,
+        return self._verdict(
+            counter, levels, _status(levels, share), Window(delta, hours, "earlier looks", base, base_at)
         )
 
+    def _first_look(self, counter: Counter, levels: Levels) -> Growth:
+        now, value, uptime_s = int(self._seen.now), counter.value, self._seen.uptime_s
+        if uptime_s is None or levels.lasting:
+            now_is: Status = "fail" if value >= levels.timeless_fail else "warn" if value >= levels.timeless else "ok"
+            return self._verdict(counter, levels, now_is, Window(None, 0.0, "boot", value, now))
+        hours = uptime_s / S_PER_H
+        share = value * levels.window_h / max(hours, levels.window_h)
+        if value < max(levels.boot_least, levels.least):
+            share = 0.0
+        elif value >= levels.boot_total or (levels.boot_warn is not None and share >= levels.boot_warn):
+            share = max(share, levels.warn)
+        return self._verdict(counter, levels, _status(levels, share), Window(value, hours, "boot", value, now))
+
+    def _verdict(self, counter: Counter, levels: Levels, now_is: Status, window: "Window") -> Growth:
+        now = int(self._seen.now)
+        reached: dict[Status, bool] = {"fail": now_is == "fail", "warn": now_is != "ok"}
+        # A clock that went back must not keep a fault for ever: what lies ahead of now is taken for now.
+        alarms = {
+            name: now if yes else min(self._value(counter, f".{name}_at", 0), now) for name, yes in reached.items()
+        }
+        fresh = {name: at for name, at in alarms.items() if at and now - at < levels.quiet_h * S_PER_H}
+        status: Status = next(iter(fresh), "ok")
+        says = window.says(counter)
+        if fresh and now_is == "ok":
+            says += f"; last above the limit {(now - fresh[status]) / S_PER_H:.1f} h ago, {levels.quiet_h:g} h heal it"
+        kept = {"": counter.value, ".base": window.base, ".base_at": window.base_at}
+        kept |= {f".{name}_at": at for name, at in fresh.items()}
+        keep = tuple(Counter(name=counter.name + tail, value=value, part=counter.part) for tail, value in kept.items())
+        return Growth(delta=window.delta, hours=window.hours, since=window.since, status=status, says=says, keep=keep)
+
     def _value(self, counter: Counter, tail: str, default: int) -> int:
-        return self._old.get((counter.name + tail, counter.part), default)
+        known = self._seen.known(counter.name + tail, counter.part)
+        return default if known is None else known.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,3 +189,35 @@ class Window:
         if self.delta is None:
             return f"{counter.name} {counter.value} (since when is not known)"
         return f"{counter.name} {counter.value} (+{self.delta} in {self.hours:.1f} h since {self.since})"
+
+
+def _status(levels: Levels, share: float) -> Status:
+    if share <= 0 or share < min(levels.warn, levels.fail):
+        return "ok"
+    return "fail" if share >= levels.fail else "warn"
+
+
+def left_behind(seen: Seen, counters: Iterable[Counter]) -> Before:
+    """For the next look: what was read now, and what only earlier looks could read, with their own time and boot."""
+    read = tuple(counters)
+    return Before(at=seen.now, boot_id=seen.boot_id, counters=read, older=tuple(_carried(seen, read)))
+
+
+def _carried(seen: Seen, read: tuple[Counter, ...]) -> Iterator[Before]:
+    if seen.before is None:
+        return
+    newer, left = {_stem(each) for each in read}, MOST_CARRIED
+    for look in (seen.before, *seen.before.older):
+        if seen.now - look.at > FORGET_H * S_PER_H:
+            continue
+        kept = tuple(each for each in look.counters if _stem(each) not in newer)[:left]
+        newer.update(_stem(each) for each in kept)
+        left -= len(kept)
+        if kept:
+            yield Before(at=look.at, boot_id=look.boot_id, counters=kept)
+
+
+def _stem(counter: Counter) -> tuple[str, str]:
+    """Name and part of the counter itself, of which the tails tell more."""
+    stem, dot, tail = counter.name.rpartition(".")
+    return (stem if dot + tail in TAILS else counter.name), counter.part

@@ -37,7 +37,7 @@ def judge_reply(
     """
     names = [check.name for check in checks]
     if reply.trouble is not None and all(each.ending == "not_run" for each in reply.outputs.values()):
-        return silent_result(reply, names, now=now)
+        return silent_result(reply, names, before=before, now=now)
     found = examine(reply.outputs, checks, expectation=expectation, before=before, now=now, round_trip_s=reply.seconds)
     return result_of(reply, found, names, now=now)
 

@@ -1,7 +1,7 @@
 """Judge one saved output: what a person pasted, a colleague sent or a cron job kept."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, ClassVar
 
@@ -94,9 +94,10 @@ def judgement(subject: str, found: Examination, *, checks: Iterable[Check]) -> J
     passed = [finding(subject, name, "ok", evidence=(f"none of: {about[name]}",), at=found.at) for name in found.passed]
     bad = [_printable(each) for each in to_findings(subject, diagnose(found.symptoms), at=found.at)]
     findings = worst_first([*bad, *passed])
+    skipped = tuple(replace(each, detail=printable(each.detail)) for each in found.skipped)
     unsupported = bool(found.skipped) and all(each.reason == "not_supported" for each in found.skipped)
     status: Status = "ok" if unsupported and not findings else worst(findings)
-    return Judgement(status=status, findings=tuple(findings), skipped=found.skipped)
+    return Judgement(status=status, findings=tuple(findings), skipped=skipped)
 
 
 def _printable(each: Finding) -> Finding:

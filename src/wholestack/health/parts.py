@@ -1,5 +1,6 @@
 """Parts of a host: what a Finding blames. The same part has the same key whichever tool named it."""
 
+import hashlib
 import re
 from dataclasses import dataclass
 from typing import Literal
@@ -32,6 +33,25 @@ class Part(Record):
 
     def __str__(self) -> str:
         return f"{self.identity} ({self.label})" if self.label else self.identity
+
+
+LONGEST_KEY = 200
+"""Characters; what is longer was not made by a maker of hardware."""
+
+
+def fitting(part: Part) -> Part:
+    """The part with names of bounded length; keys that differ only beyond the bound stay apart."""
+    if len(part.key) + len(part.label) + sum(map(len, part.within)) <= LONGEST_KEY:
+        return part
+    within = tuple(f"{kind} {_fitting(key)}".strip() for kind, _, key in (each.partition(" ") for each in part.within))
+    return Part(kind=part.kind, key=_fitting(part.key), label=part.label[:LONGEST_KEY], within=within)
+
+
+def _fitting(key: str) -> str:
+    if len(key) <= LONGEST_KEY:
+        return key
+    mark = hashlib.sha256(key.encode(errors="replace")).hexdigest()[:8]
+    return f"{key[: LONGEST_KEY - 9]}~{mark}"
 
 
 HOST = Part(kind="host")

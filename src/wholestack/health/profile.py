@@ -83,7 +83,7 @@ def read_profile(text: str, *, where: str = "profile", checks: Sequence[Check] =
     """
     try:
         raw = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InputError(f"{where}: no TOML: {error}") from error
     _refuse_unknown(raw, ("kinds",), where, "table")
     kinds = _table(raw.get("kinds", {}), f"{where}: kinds")
@@ -167,6 +167,7 @@ def _expectation(body: Any, where: str, catalogue: Sequence[Check]) -> Expectati
     for name, value in limits.items():
         number = is_number(value) and not isinstance(value, bool)
         _require(number, f"{where}.limits.{name}", value, "a number")
+        _require(value >= 0, f"{where}.limits.{name}", value, "at least 0")
     for name, value in options.items():
         _require(isinstance(value, str), f"{where}.options.{name}", value, "a text")
     return Expectation(

@@ -38,6 +38,8 @@ class SweepPlan(Record):
     hosts: tuple[Host, ...]
     checks: tuple[str, ...]
     """Names, in the order of the catalogue."""
+    left_out: tuple[str, ...] = ()
+    """Passive checks of the catalogue that were not to be put: such a sweep says nothing on who may train."""
     expectations: dict[str, Expectation] = field(default_factory=dict)
     """By kind of host."""
     deadline_s: float

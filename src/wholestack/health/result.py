@@ -3,7 +3,7 @@
 Parts are listed once and referred to by their place in that list; causes by their code.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -11,15 +11,13 @@ from wholestack.finding import Skipped, Status
 from wholestack.health.check import Before, Cause, Counter, Scalar, Symptom
 from wholestack.health.cleaning import is_number, printable
 from wholestack.health.connection import CHECK, cause_of
-from wholestack.health.diagnosis import CheckSymptom
+from wholestack.health.diagnosis import CheckSymptom, bounded, not_too_many
 from wholestack.health.examine import Examination
-from wholestack.health.parts import HOST, Part
+from wholestack.health.parts import Part, fitting
 from wholestack.health.telemetry import FIELD, LOST
 from wholestack.record import Record
 from wholestack.remote.batch import Reply, Trouble
 
-MOST_SYMPTOMS = 2_000
-"""Of one host: a hostile or broken one may claim a thousand GPUs; what is beyond is counted in one line."""
 LONGEST_NAME = 200
 
 
@@ -60,6 +58,7 @@ class SeenMeasure(Record):
     values: tuple[float, ...]
     bad: Literal["high", "low", "both"] = "both"
     least: float = 0.0
+    certain: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +89,7 @@ class HostResult(Record):
     unjudged: tuple[str, ...] = ()
     """Checks that could not be put: what they read was lost, cut, hung or garbled."""
     after: Before | None = None
-    """Counters, for the next sweep."""
+    """Counters, for the next sweep; of a host that did not answer, those of the last one."""
 
 
 def result_of(reply: Reply, found: Examination, checks: Iterable[str], *, now: float) -> HostResult:
@@ -107,7 +106,7 @@ def result_of(reply: Reply, found: Examination, checks: Iterable[str], *, now: f
     symptoms = [*found.symptoms, *_not_numbers(found)]
     if reply.trouble is not None:
         symptoms = [_lost(reply, symptoms), *(each for each in symptoms if each.symptom.cause.code != LOST.code)]
-    symptoms = _bounded(symptoms)
+    symptoms = not_too_many([bounded(each) for each in symptoms])
     return HostResult(
         host=reply.host.name,
         kind=reply.host.kind,
@@ -115,7 +114,7 @@ def result_of(reply: Reply, found: Examination, checks: Iterable[str], *, now: f
         seconds=reply.seconds,
         attempts=reply.attempts,
         trouble=reply.trouble,
-        boot_id=after.boot_id if after else "",
+        boot_id=printable(found.boot_id)[:LONGEST_NAME],
         symptoms=tuple(_seen_symptom(each, parts) for each in symptoms),
         traits=_seen_traits(found, parts),
         measures=_seen_measures(found, parts),
@@ -127,8 +126,8 @@ def result_of(reply: Reply, found: Examination, checks: Iterable[str], *, now: f
     )
 
 
-def silent_result(reply: Reply, checks: Iterable[str], *, now: float) -> HostResult:
-    """Of a host from which nothing came."""
+def silent_result(reply: Reply, checks: Iterable[str], *, before: Before | None = None, now: float) -> HostResult:
+    """Of a host from which nothing came; what was known of it stays known."""
     parts = _Parts()
     lost = _seen_symptom(_lost(reply, ()), parts)
     return HostResult(
@@ -140,6 +139,7 @@ def silent_result(reply: Reply, checks: Iterable[str], *, now: float) -> HostRes
         trouble=reply.trouble or "lost",
         symptoms=(lost,),
         unjudged=tuple(checks),
+        after=_clean_before(before),
         parts=parts.all(),
     )
 
@@ -200,14 +200,6 @@ def _not_numbers(found: Examination) -> list[CheckSymptom]:
     ]
 
 
-def _bounded(symptoms: Sequence[CheckSymptom]) -> list[CheckSymptom]:
-    if len(symptoms) <= MOST_SYMPTOMS:
-        return list(symptoms)
-    left = f"{len(symptoms) - MOST_SYMPTOMS} more symptoms on this host are not kept"
-    more = Symptom(cause=FIELD, part=HOST, evidence=(left,))
-    return [*symptoms[:MOST_SYMPTOMS], CheckSymptom(check="telemetry.reading", symptom=more)]
-
-
 def _seen_symptom(each: CheckSymptom, parts: _Parts) -> SeenSymptom:
     return SeenSymptom(
         check=each.check,
@@ -233,24 +225,36 @@ def _seen_traits(found: Examination, parts: _Parts) -> tuple[SeenTrait, ...]:
 
 
 def _seen_measures(found: Examination, parts: _Parts) -> tuple[SeenMeasure, ...]:
-    grouped: dict[tuple[str, str, Literal["high", "low", "both"], float], tuple[list[int], list[float]]] = {}
+    grouped: dict[
+        tuple[str, str, Literal["high", "low", "both"], float, float | None], tuple[list[int], list[float]]
+    ] = {}
     for each in found.measures:
         if is_number(each.value):
-            numbers, values = grouped.setdefault((each.name, each.outlies.code, each.bad, each.least), ([], []))
+            key = (each.name, each.outlies.code, each.bad, each.least, each.certain)
+            numbers, values = grouped.setdefault(key, ([], []))
             numbers.append(parts.number(each.part))
             values.append(float(each.value))
     return tuple(
-        SeenMeasure(name=name, cause=cause, bad=bad, least=least, parts=tuple(numbers), values=tuple(values))
-        for (name, cause, bad, least), (numbers, values) in grouped.items()
+        SeenMeasure(
+            name=name,
+            cause=cause,
+            bad=bad,
+            least=least,
+            certain=certain,
+            parts=tuple(numbers),
+            values=tuple(values),
+        )
+        for (name, cause, bad, least, certain), (numbers, values) in grouped.items()
     )
 
 
 def _clean_part(part: Part) -> Part:
+    part = fitting(part)
     return Part(
         kind=part.kind,
-        key=printable(part.key)[:LONGEST_NAME],
-        label=printable(part.label)[:LONGEST_NAME],
-        within=tuple(printable(each)[:LONGEST_NAME] for each in part.within),
+        key=printable(part.key),
+        label=printable(part.label),
+        within=tuple(printable(each) for each in part.within),
     )
 
 
@@ -266,4 +270,5 @@ def _clean_before(after: Before | None) -> Before | None:
         for each in after.counters
         if is_number(each.value)
     )
-    return Before(at=after.at, boot_id=printable(after.boot_id)[:LONGEST_NAME], counters=kept)
+    older = tuple(look for each in after.older if (look := _clean_before(each)) is not None)
+    return Before(at=after.at, boot_id=printable(after.boot_id)[:LONGEST_NAME], counters=kept, older=older)

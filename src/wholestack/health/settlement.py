@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from wholestack.claim import Claim, ClaimStatus, is_genuine, status_of
 from wholestack.finding import Finding, finding
-from wholestack.health.records import RESULTS
+from wholestack.health.records import PLAN, RESULTS, SweepPlan
 from wholestack.health.result import HostResult
-from wholestack.health.verdicts import CLAIM, claim_of
+from wholestack.health.verdicts import claim_of
 from wholestack.runs import RunReader
 
 
@@ -22,8 +22,9 @@ def settle(run: RunReader, *, at: float) -> list[Finding]:
         at: Seconds since the epoch.
     """
     results = {each.host: each for each in run.journal(RESULTS, HostResult)}
+    plan = run.read(PLAN, SweepPlan)
     last = {each.settles: each for each in run.findings() if each.settles}
-    found = [_judge(claim, results.get(claim.subject), last.get(claim.id), at) for claim in run.claims()]
+    found = [_judge(claim, plan, results.get(claim.subject), last.get(claim.id), at) for claim in run.claims()]
     return [each for each in found if each is not None]
 
 
@@ -34,12 +35,12 @@ def standing(claim: Claim, findings: Sequence[Finding], *, now: float) -> ClaimS
     return "expired" if late and status == "held" else status
 
 
-def _judge(claim: Claim, result: HostResult | None, last: Finding | None, at: float) -> Finding | None:
+def _judge(claim: Claim, plan: SweepPlan, result: HostResult | None, last: Finding | None, at: float) -> Finding | None:
     if not is_genuine(claim):
         return _changed(claim, f"id {claim.id} is not the hash of the claim", "restore claims.jsonl from a copy", at)
     if result is None:
         return _changed(claim, f"no result of {claim.subject}", "restore results.jsonl from a copy", at)
-    again = claim_of(result, sealed_at=claim.sealed_at)
+    again = claim_of(result, plan, sealed_at=claim.sealed_at)
     if again.predicted != claim.predicted:
         said = f"traits {again.predicted}, sealed as {claim.predicted}"
         return _changed(claim, said, "restore results.jsonl from a copy, or sweep again", at)
@@ -49,7 +50,7 @@ def _judge(claim: Claim, result: HostResult | None, last: Finding | None, at: fl
 def _changed(claim: Claim, said: str, remedy: str, at: float) -> Finding:
     return finding(
         claim.subject,
-        CLAIM,
+        claim.name,
         "fail",
         evidence=(said,),
         cause="the sweep was changed after it was sealed",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from wholestack.errors import InputError
+from wholestack.errors import InputError, WholestackError
 from wholestack.health import catalog
 from wholestack.health.check import Before, Check, Expectation
 from wholestack.health.judges import Judges
@@ -56,10 +56,13 @@ def plan_for(
         raise InputError("no check is left", remedy="see --only and --skip")
     if concurrency < 1:
         raise InputError(f"concurrency is {concurrency}, must be at least 1")
+    if retries < 0:
+        raise InputError(f"retries is {retries}, must be at least 0")
     slowest = max(probe.command.limit_s for probe in catalog.probes_of(tuple(checks)))
     return SweepPlan(
         hosts=tuple(hosts),
         checks=tuple(check.name for check in checks),
+        left_out=tuple(check.name for check in catalog.chosen() if check not in checks),
         expectations=dict(expectations),
         deadline_s=slowest + CONNECT_S,
         concurrency=concurrency,
@@ -93,7 +96,9 @@ def resume(folder: Path) -> RunDirectory:
     if run.manifest.kind != KIND or not (folder / PLAN).exists():
         kind = run.manifest.kind
         run.close()
-        raise InputError(f"{folder}: is no sweep that could go on ({kind})", remedy="name the --out of a sweep")
+        if kind == KIND:
+            raise InputError(f"{folder}: was ended before it asked anybody", remedy="remove it, or name another --out")
+        raise InputError(f"{folder}: is a {kind!r} run, no sweep", remedy="name the --out of a sweep")
     return run
 
 
@@ -157,15 +162,26 @@ class _Asking:
         self._before = before
         self._keep = keep
         self._clock = clock
-        probes = catalog.probes_of(tuple(catalog.named(name) for name in plan.checks))
+        probes = catalog.probes_of(tuple(each for name in plan.checks if (each := catalog.named(name)).passive))
         self._expectations = {host.kind: plan.expectations.get(host.kind, Expectation()) for host in plan.hosts}
         self._commands = {kind: commands_for(probes, each) for kind, each in self._expectations.items()}
         self._done: asyncio.Queue[HostResult | None] = asyncio.Queue(maxsize=4 * plan.concurrency)
 
     async def all(self, hosts: Sequence[Host]) -> None:
-        async with asyncio.TaskGroup() as both:
-            both.create_task(self._ask_all(hosts))
-            both.create_task(self._write())
+        """Ask and keep.
+
+        Raises:
+            WholestackError: the first error of ours in any of the tasks, as it is, not in a group.
+        """
+        try:
+            async with asyncio.TaskGroup() as both:
+                both.create_task(self._ask_all(hosts))
+                both.create_task(self._write())
+        except BaseExceptionGroup as group:
+            ours = next(_ours(group), None)
+            if ours is None:
+                raise
+            raise ours from group
 
     async def _ask_all(self, hosts: Sequence[Host]) -> None:
         waiting = iter(hosts)
@@ -194,6 +210,14 @@ class _Asking:
             await asyncio.to_thread(_append, self._run, results)
             for each in results:
                 self._keep(each)
+
+
+def _ours(group: BaseExceptionGroup[BaseException]) -> Iterator[WholestackError]:
+    for each in group.exceptions:
+        if isinstance(each, BaseExceptionGroup):
+            yield from _ours(each)
+        elif isinstance(each, WholestackError):
+            yield each
 
 
 def _append(run: RunDirectory, results: Sequence[HostResult]) -> None:

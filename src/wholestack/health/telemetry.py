@@ -4,6 +4,7 @@ Neither healthy nor broken: the status is ``unknown``, since a GPU about to fall
 """
 
 import re
+import textwrap
 from dataclasses import dataclass
 
 from wholestack.health.check import Cause, Symptom
@@ -30,7 +31,7 @@ GARBLED = Cause(
     code="telemetry.garbled",
     says="a tool's output was not understood",
     owner="cluster team",
-    remedy="run the command by hand; if its output is right, report the format to us",
+    remedy="run the command by hand; if its output is right, open an issue with the output",
     status="unknown",
 )
 FIELD = Cause(
@@ -47,14 +48,22 @@ LOST = Cause(
     remedy="try ssh by hand, then its BMC; power it on or take it out of the inventory",
     status="unknown",
 )
+TOO_LITTLE = Cause(
+    code="telemetry.too_little",
+    says="too little of the host could be looked at",
+    owner="cluster team",
+    remedy="install the tools that the evidence names (or sweep with --sudo), then sweep again",
+    status="unknown",
+)
 EXPECTED = Cause(
     code="telemetry.expected_missing",
     says="what the profile expects is not there",
     owner="cluster team",
     remedy="install the tool or the device, or correct the profile of this kind of host",
     status="fail",
+    explains=("telemetry.too_little",),
 )
-CAUSES = (HUNG, NEEDS_ROOT, GARBLED, FIELD, LOST, EXPECTED)
+CAUSES = (HUNG, NEEDS_ROOT, GARBLED, FIELD, LOST, TOO_LITTLE, EXPECTED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,5 +117,8 @@ def unreadable(probe: Probe[object], output: Output | None, error: UnreadableErr
     return Symptom(
         cause=cause,
         part=Part(kind="probe", key=probe.name),
-        evidence=(f"{probe.command.shell.splitlines()[0][:80]}: {error}", f"not judged: {', '.join(checks)}"),
+        evidence=(
+            f"{probe.command.shell.splitlines()[0][:80]}: {error}",
+            *textwrap.wrap(f"not judged: {', '.join(checks)}", 300, break_on_hyphens=False),
+        ),
     )

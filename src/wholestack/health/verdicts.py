@@ -1,8 +1,13 @@
 """From results to verdicts: which hosts may train, with the Findings and the Claim of each.
 
-A host may not train if anything fails, cannot be told if anything that matters could not be read, else it may. Its
-Claim says so, and is settled in the same breath by the Findings that decide; it lapses after :data:`VALID_S`, and is
-another one as soon as the host's boot, driver, firmware or any other trait is another.
+A host may not train if anything fails, cannot be told if anything that matters could not be read or too little applied
+(:mod:`wholestack.health.coverage`), else it may; a warning is a reason to look, not to take a host away. Its Claim says
+so and how many checks that rests on, and is settled in the same breath by the Findings that decide. It is another one
+as soon as the host's boot, driver, firmware or any other trait is another; since nobody asks the host again, an old
+claim only lapses by time, after :data:`VALID_S`, or is replaced by that of a newer sweep.
+
+A sweep that left checks out (``--only``, ``--skip``) seals :data:`PART` instead: what was put, and nothing on training.
+Where nothing is wrong that claim is settled as ``unknown``, since the host was not looked at in full.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,11 +15,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from wholestack.claim import Claim, seal
-from wholestack.errors import InputError
+from wholestack.errors import InputError, RecordError
 from wholestack.finding import WORST_FIRST, Finding, Status, finding, worst_first
 from wholestack.health import catalog
 from wholestack.health.check import Cause
 from wholestack.health.cleaning import printable
+from wholestack.health.coverage import asks_gpus, hosts_with_gpus, shortfall
 from wholestack.health.diagnosis import CheckSymptom, diagnose, to_findings
 from wholestack.health.fleet import compare
 from wholestack.health.records import KIND, PLAN, RESULTS, SUMMARY, HostVerdict, SweepPlan, SweepSummary
@@ -27,6 +33,10 @@ VALID_S = 24 * 3600.0
 """How long a claim on a host is believed."""
 CLAIM = "host.fit"
 """Name of the claim, and of the check whose ``ok`` settles it."""
+PART = "host.part"
+"""The same of a sweep that left checks out."""
+MOST_NAMES = 8
+"""Checks that the statement of such a claim names."""
 DELIVERED = ("gpu.name", "gpu.count", "gpu.driver", "ib.port_count", "ib.rate", "memory.size_gib", "cpu.count")
 """Traits that the statement of a claim names, where the host gives them."""
 
@@ -55,12 +65,15 @@ def conclude(run: RunDirectory, plan: SweepPlan, results: Sequence[HostResult], 
     known = {code: (cause, check.name if check else code) for code, (cause, check) in catalog.causes().items()}
     causes = {code: cause for code, (cause, _) in known.items()}
     beside = compare(results, plan.expectations, known)
+    replaced = {claim.subject: claim for claim in RunReader(Path(plan.since)).claims()} if plan.since else {}
+    with_gpus = hosts_with_gpus(results, plan.checks, plan.expectations)
     verdicts: list[HostVerdict] = []
     claims: list[Claim] = []
     findings: list[Finding] = []
     for result in results:
-        verdict = _verdict(result, beside.get(result.host, ()), causes)
-        claim = claim_of(result, sealed_at=at)
+        short = shortfall(plan.checks, result.skipped, gpus=result.host in with_gpus)
+        verdict = _verdict(result, [*beside.get(result.host, ()), *short], causes)
+        claim = claim_of(result, plan, replaces=replaced.get(result.host), sealed_at=at)
         verdicts.append(verdict)
         claims.append(claim)
         findings += settled(verdict, claim, at=at)
@@ -77,6 +90,7 @@ def read_sweep(folder: Path) -> Sweep:
     Raises:
         InputError: it is another kind of run, or has not ended.
         RunDirectoryError: it is no run directory.
+        RecordError: its files do not belong together.
     """
     run = RunReader(folder)
     if run.manifest.kind != KIND:
@@ -87,11 +101,16 @@ def read_sweep(folder: Path) -> Sweep:
     plan = run.read(PLAN, SweepPlan)
     by_host: dict[str, list[Finding]] = {host.name: [] for host in plan.hosts}
     for each in run.findings():
-        if each.status != "ok" and each.check != CLAIM:
+        if each.status != "ok" and each.check not in (CLAIM, PART):
             by_host.setdefault(each.subject, []).append(replace(each, settles=""))
-    verdicts = tuple(_from_findings(result, by_host[result.host]) for result in run.journal(RESULTS, HostResult))
-    order = {host.name: place for place, host in enumerate(plan.hosts)}
-    verdicts = tuple(sorted(verdicts, key=lambda verdict: order[verdict.host]))
+    results = {result.host: result for result in run.journal(RESULTS, HostResult)}
+    if set(results) != set(by_host):
+        raise RecordError(f"{folder}: is damaged: results and hosts do not belong together", remedy="sweep again")
+    verdicts = tuple(_from_findings(results[host.name], by_host[host.name]) for host in plan.hosts)
+    again = _summary(verdicts, seconds=summary.seconds, at=summary.at)
+    if again != summary:
+        # Findings that were lost must not make a broken host fit.
+        raise RecordError(f"{folder}: is damaged: findings and summary do not belong together", remedy="sweep again")
     return Sweep(folder=folder, plan=plan, verdicts=verdicts, summary=summary)
 
 
@@ -100,10 +119,25 @@ def settled(verdict: HostVerdict, claim: Claim, *, at: float) -> list[Finding]:
     deciding = verdict.status if verdict.status in ("fail", "unknown") else None
     found = [replace(each, settles=claim.id if each.status == deciding else "") for each in verdict.findings]
     if not any(each.settles for each in found):
-        said = f"{len(verdict.passed)} checks passed, {len(verdict.findings)} warnings, {len(verdict.skipped)} skipped"
-        status: Status = deciding or "ok"
-        found.append(finding(verdict.host, CLAIM, status, evidence=(said,), at=at, settles=claim.id))
+        found.append(_settling(verdict, claim, deciding or "ok", at))
     return found
+
+
+def _settling(verdict: HostVerdict, claim: Claim, status: Status, at: float) -> Finding:
+    said = f"{len(verdict.passed)} checks passed, {len(verdict.findings)} warnings, {len(verdict.skipped)} skipped"
+    if claim.name == CLAIM:
+        return finding(verdict.host, CLAIM, status, evidence=(said,), at=at, settles=claim.id)
+    return finding(
+        verdict.host,
+        PART,
+        "unknown",
+        evidence=(said, claim.statement),
+        cause="the host was not looked at in full",
+        owner="cluster team",
+        remedy="sweep without --only and --skip",
+        at=at,
+        settles=claim.id,
+    )
 
 
 def _verdict(result: HostResult, beside: Iterable[CheckSymptom], causes: Mapping[str, Cause]) -> HostVerdict:
@@ -126,20 +160,60 @@ def _from_findings(result: HostResult, findings: Sequence[Finding]) -> HostVerdi
     )
 
 
-def claim_of(result: HostResult, *, sealed_at: float) -> Claim:
-    """The claim that one host may train."""
+def claim_of(result: HostResult, plan: SweepPlan, *, replaces: Claim | None = None, sealed_at: float) -> Claim:
+    """The claim that one host may train; of a sweep that left checks out, that it passed those that were put.
+
+    Args:
+        result: Of the host.
+        plan: What was asked.
+        replaces: The claim of the earlier sweep on this host; named, and that it is void where the host is another.
+        sealed_at: Seconds since the epoch.
+    """
     traits = sorted((trait.name, str(trait.value), len(trait.parts)) for trait in result.traits)
-    delivers = ", ".join(f"{name} {_values(result, name)}" for name in DELIVERED if _values(result, name))
-    what = f": {delivers}" if delivers else ""
+    predicted = digest(result.boot_id, traits)
+    whole = not plan.left_out and not result.unjudged
     return seal(
-        CLAIM,
+        PART if plan.left_out else CLAIM,
         result.host,
-        f"{result.host} may train{what}; until its boot, driver or firmware changes",
+        (_partial if plan.left_out else _statement)(result, plan) + _replacing(replaces, predicted if whole else None),
         quantity="digest of boot id and all traits",
-        predicted=digest(result.boot_id, traits),
+        predicted=predicted,
         sealed_at=sealed_at,
         valid_until=sealed_at + VALID_S,
     )
+
+
+def _statement(result: HostResult, plan: SweepPlan) -> str:
+    delivers = ", ".join(f"{name} {_values(result, name)}" for name in DELIVERED if _values(result, name))
+    what = f": {delivers}" if delivers else ""
+    names = _judged(result, plan)
+    without = "" if asks_gpus(names) else ", none of them of a GPU"
+    judged = f"{len(names)} of {len(plan.checks)} checks judged{without}"
+    until = f"until its boot, driver or firmware changes, at most {VALID_S / 3600:g} h"
+    return f"{result.host} may train{what}; {judged}; {until}"
+
+
+def _replacing(earlier: Claim | None, predicted: str | None) -> str:
+    """Only what was read in full can tell that a host is another."""
+    if earlier is None:
+        return ""
+    void = predicted is not None and earlier.name == CLAIM and earlier.predicted != predicted
+    why = ", no longer valid: its boot, driver, firmware or another trait changed" if void else ""
+    return f"; replaces {earlier.id[:8]}{why}"
+
+
+def _partial(result: HostResult, plan: SweepPlan) -> str:
+    judged = _judged(result, plan)
+    names = ", ".join(judged[:MOST_NAMES]) or "nothing"
+    more = f" and {len(judged) - MOST_NAMES} more" if len(judged) > MOST_NAMES else ""
+    every = len(plan.checks) + len(plan.left_out)
+    return f"{result.host} passed {names}{more}; {len(plan.checks)} of {every} checks put, nothing is said on training"
+
+
+def _judged(result: HostResult, plan: SweepPlan) -> list[str]:
+    """Checks that applied and could be read, in the order of the catalogue."""
+    not_judged = {*(each.check for each in result.skipped), *result.unjudged}
+    return [name for name in plan.checks if name not in not_judged]
 
 
 def _values(result: HostResult, name: str) -> str:

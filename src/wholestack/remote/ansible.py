@@ -170,8 +170,8 @@ def read_yaml(text: str, *, where: str) -> tuple[Host, ...]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         raise InputError(f"{where}:{mark.line + 1 if mark else 1}: {error.problem}") from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise InputError(f"{where}: {str(error).splitlines()[0]}") from error
+    except (yaml.YAMLError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise InputError(f"{where}: {(str(error).splitlines() or ['not YAML'])[0][:200]}") from error
     inventory = _Inventory()
     for name, body in _mapping(raw, where).items():
         _yaml_group(inventory, str(name), body, f"{where}: {name}", depth=0)
@@ -264,7 +264,7 @@ def _members(inventory: _Inventory, name: str) -> Iterator[str]:
 def _host(name: str, variables: Mapping[str, Any], kind: str | None, here: str) -> Host:
     found = {field: _first(variables, names, here) for field, names in _NAMES.items()}
     port = found["port"]
-    if port is not None and not (port.isdigit() and 0 < int(port) < 1 << 16):
+    if port is not None and not (port.isascii() and port.isdigit() and 0 < int(port) < 1 << 16):
         raise InputError(f"{here}: the port is {port!r}, must be 1 to 65535")
     return Host(
         name=name,
@@ -317,5 +317,5 @@ def _proxy_jump(command: str, here: str) -> str:
             elif not word.startswith("-") and not place:
                 place = word
     if not place:
-        raise InputError(f"{here}: cannot tell the jump host from {command[:80]!r}", remedy="set wholestack_jump")
+        raise InputError(f"{here}: cannot tell the jump host from its ProxyCommand", remedy="set wholestack_jump")
     return f"{user + '@' if user else ''}{place}{':' + port if port else ''}"

@@ -88,7 +88,7 @@ def read_toml(text: str, *, where: str) -> tuple[Host, ...]:
     """
     try:
         raw = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InputError(f"{where}: {error}") from error
     _known(raw, ("defaults", "kinds", "hosts"), where)
     defaults = _fields(raw.get("defaults", {}), _DEFAULTS, f"{where}: defaults")

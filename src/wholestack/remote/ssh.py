@@ -9,6 +9,7 @@ What many hosts share is done once: key and known-hosts files are read once, a j
 
 import asyncio
 import copy
+import errno
 import math
 import os
 import random
@@ -333,6 +334,9 @@ class _Files:
         """Key pairs of private key files, the user's usual ones if none is named; encrypted ones are the agent's."""
         try:
             keys = [str(Path(file).expanduser()) for file in files]
+            if must and not all(Path(key).is_file() for key in keys):
+                # Also of a device or pipe: reading that would never end, and all hosts wait with it.
+                raise FileNotFoundError(errno.ENOENT, "no such file, or no plain one")
             options = asyncssh.SSHClientConnectionOptions(
                 config=None, known_hosts=b"", client_keys=keys or (), ignore_encrypted=not must
             )

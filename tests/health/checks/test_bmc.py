@@ -1,5 +1,7 @@
 """The BMC's log, sensors and clock."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from tests.health.looking import NOW, look, moment, recorded, said
@@ -199,3 +201,35 @@ def test_inlet_and_fans_are_measured():
 )
 def test_the_bmcs_clock_may_live_in_another_time_zone_and_nothing_else(text, expected):
     assert [code for _, code, _ in said(look([CLOCK], bmc_time=text))] == expected
+
+
+def at(seconds):
+    """A moment as ipmitool prints it."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%m/%d/%Y | %H:%M:%S")
+
+
+def logged(seconds, number=1):
+    return f"{number:4} | {at(seconds)} | Memory #0x53 | Uncorrectable ECC (UnCorrectable ECC |  DIMMA1) | Asserted\n"
+
+
+@pytest.mark.parametrize("ahead_h", [-20_000, -26, -8, 0, 8, 26, 20_000])
+@pytest.mark.parametrize(("age_h", "codes"), [(1 / 6, ["memory.uncorrected"]), (23, ["memory.uncorrected"]), (25, [])])
+def test_events_are_dated_by_how_far_the_bmcs_clock_is_from_the_hosts(ahead_h, age_h, codes):
+    now = NOW + ahead_h * 3600
+    found = said(look([SEL], sel=logged(now - age_h * 3600), bmc_time=at(now).replace(" | ", " ") + "\n"))
+    assert [code for _, code, _ in found if code != "bmc.clock"] == codes
+
+
+def test_entries_from_before_the_bmc_lost_its_clock_keep_their_date():
+    """Its battery died: it says 2000, counts from there, and older entries have true dates that lie ahead of it."""
+    now = 946_684_800 + 5 * 86_400
+    clock = at(now).replace(" | ", " ") + "\n"
+    old, fresh = logged(NOW - 40 * 3600), logged(now - 600, number=2)
+    assert said(look([SEL], sel=old, bmc_time=clock)) == []
+    assert [code for _, code, _ in said(look([SEL], sel=old + fresh, bmc_time=clock))] == ["memory.uncorrected"]
+
+
+def test_without_the_bmcs_clock_only_one_that_is_ahead_is_moved_back():
+    event = logged(NOW - 26 * 3600)
+    for silent in ("S+ 03:29:09\n", Output(name="bmc_time", exit_status=None, ending="timed_out")):
+        assert said(look([SEL], sel=event, bmc_time=silent)) == []

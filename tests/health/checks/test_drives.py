@@ -1,10 +1,11 @@
 """SMART: which drive, what is wrong with it, who replaces what."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from tests.health.looking import before, judged_file, look, recorded, said
+from tests.health.looking import NOW, before, judged_file, look, recorded, said
 from tests.health.shared_data import shared
 from wholestack.health.check import Counter
 from wholestack.health.checks.drives import CHECKS, SMART
@@ -49,20 +50,23 @@ def test_the_label_has_model_and_serial_for_whoever_replaces_it():
 def test_a_virtual_disk_without_smart_and_a_host_without_drives_are_skipped():
     skipped = {each.check: each.reason for each in look(CHECKS, smart=drives("virtual.json")).skipped}
     assert skipped["drive.smart"] == "not_supported"
-    for absent in (Output(name="smart"), Output(name="smart", exit_status=127)):
+    for absent in (
+        Output(name="smart", stdout=b"smartctl --scan finds no drive\n"),
+        Output(name="smart", exit_status=127),
+    ):
         assert {each.check for each in look(CHECKS, smart=absent).skipped} == {check.name for check in CHECKS}
 
 
 def test_counts_that_do_not_grow_heal_and_counts_that_grow_are_judged_even_over_a_reboot():
-    media = Counter(name="drive.media_errors", value=12, part="/dev/nvme2")
+    media = Counter(name="drive.media_errors", value=12, part="/dev/nvme2 S0SYN002")
     for boot_id in ("b", "other"):
         assert said(look(CHECKS, smart=drives("nvme_media.json"), before=before(media, boot_id=boot_id))) == []
-        less = Counter(name="drive.media_errors", value=11, part="/dev/nvme2")
+        less = Counter(name="drive.media_errors", value=11, part="/dev/nvme2 S0SYN002")
         found = look(CHECKS, smart=drives("nvme_media.json"), before=before(less, boot_id=boot_id))
         assert said(found) == [("fail", "drive.media_errors", "drive /dev/nvme2")]
-    cable = Counter(name="drive.attribute_199", value=15_233, part="/dev/sda")
+    cable = Counter(name="drive.attribute_199", value=15_233, part="/dev/sda SYNa")
     assert said(look(CHECKS, smart=drives("sata_cable.json"), before=before(cable, hours=24))) == []
-    cable = Counter(name="drive.attribute_199", value=15_200, part="/dev/sda")
+    cable = Counter(name="drive.attribute_199", value=15_200, part="/dev/sda SYNa")
     assert (
         said(look(CHECKS, smart=drives("sata_cable.json"), before=before(cable, hours=24)))[0][1] == "drive.link_errors"
     )
@@ -70,8 +74,10 @@ def test_counts_that_do_not_grow_heal_and_counts_that_grow_are_judged_even_over_
 
 def test_what_is_left_behind_is_what_the_next_look_compares_with():
     after = look(CHECKS, smart=drives("nvme_media.json")).after
-    assert Counter(name="drive.media_errors", value=12, part="/dev/nvme2") in after.counters
-    assert said(look(CHECKS, smart=drives("nvme_media.json"), before=after)) == []
+    assert Counter(name="drive.media_errors", value=12, part="/dev/nvme2 S0SYN002") in after.counters
+    assert said(look(CHECKS, smart=drives("nvme_media.json"), before=replace(after, at=NOW - 600))) == [
+        ("fail", "drive.media_errors", "drive /dev/nvme2")
+    ]
 
 
 @pytest.mark.parametrize("field", ["critical_warning", "available_spare", "available_spare_threshold", "media_errors"])

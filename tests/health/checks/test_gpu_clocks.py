@@ -67,7 +67,32 @@ def test_only_like_loads_are_compared():
     found = [(each.name, each.part.key) for each in look(nvidia_smi=busy).measures]
     assert ("gpu.temperature_busy_c", key(6)) in found
     assert ("gpu.temperature_idle_c", key(0)) in found
-    assert not any(part == key(5) for _, part in found)
+    assert not any(part == key(5) for name, part in found if name.endswith(("idle_c", "busy_c")))
+
+
+def beside(changes):
+    """Degrees beside those that draw about the same power, by index."""
+    measures = look(nvidia_smi=smi(changes)).measures
+    index_of = {key(index): index for index in range(8)}
+    return {index_of[each.part.key]: each.value for each in measures if each.name == "gpu.temperature_beside_c"}
+
+
+def test_whatever_the_load_a_gpu_is_compared_with_those_that_draw_the_same_power():
+    half = [
+        ("gpu_util", "N/A"),
+        ("instant_power_draw", "400.00 W"),
+        ("average_power_draw", "400.00 W"),
+        ("gpu_temp", "55 C"),
+    ]
+    everywhere = {index: half for index in range(8)}
+    found = beside(everywhere | {3: [*half[:3], ("gpu_temp", "75 C")]})
+    assert found == {index: 20.0 if index == 3 else 0.0 for index in range(8)}
+
+
+def test_gpus_that_draw_more_power_than_the_others_are_not_called_hot():
+    busy = [("instant_power_draw", "650.00 W"), ("average_power_draw", "650.00 W"), ("gpu_temp", "75 C")]
+    assert set(beside({index: busy for index in range(4)}).values()) == {0.0}
+    assert set(beside({0: busy})) == set(range(1, 8))
 
 
 def test_time_slowed_down_counts_as_a_share_since_the_last_look():

@@ -1,5 +1,7 @@
 """Processes that hold a GPU although they are gone or stuck."""
 
+import re
+
 from tests.health.gpu_host import PS, key, smi, told
 
 GPU = f"gpu {key(7)}"
@@ -50,6 +52,16 @@ def test_a_process_without_parent_on_an_idle_gpu_for_hours_was_left_behind():
     assert told(nvidia_smi=held(4242), processes=old.replace("   1 Sl", "4000 Sl")) == []
     busy = held(4242).replace("<gpu_util>0 %", "<gpu_util>93 %")
     assert told(nvidia_smi=busy, processes=old) == []
+
+
+def test_under_mig_the_reason_of_low_clocks_says_whether_the_gpu_is_idle():
+    old = PS + "   4242       1 Sl   400000 ivan python3\n"
+    untold = held(4242).replace("<gpu_util>0 %", "<gpu_util>N/A")
+    idle, working = (
+        re.sub(r"(_reason_gpu_idle>)[^<]*<", rf"\g<1>{state}<", untold) for state in ("Active", "Not Active")
+    )
+    assert told(nvidia_smi=idle, processes=old) == [("gpu.process_left_behind", GPU, "warn")]
+    assert told(nvidia_smi=working, processes=old) == []
 
 
 def test_a_process_without_parent_beside_a_job_was_left_behind():

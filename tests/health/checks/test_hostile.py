@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.health.looking import RECORDED, never_crashes
+from tests.health.looking import NOW, RECORDED, healthy, is_told, never_crashes
+from wholestack.health import catalog
 from wholestack.health.checks import (
     arrays,
     bmc,
@@ -20,6 +21,8 @@ from wholestack.health.checks import (
     processors,
     services,
 )
+from wholestack.health.examine import examine
+from wholestack.remote.batch import Output
 
 CHECKS = {
     check.name: check
@@ -79,6 +82,16 @@ def test_every_recorded_output_mutated_a_hundred_times_gives_a_verdict_or_a_reas
         for check in checks_of(path):
             for _ in range(100):
                 never_crashes(check, mutated(text, rng))
+
+
+@pytest.mark.parametrize("check", catalog.chosen(), ids=lambda check: check.name)
+def test_every_probe_of_every_check_mutated_on_an_otherwise_healthy_host_is_told(check):
+    rng = random.Random(check.name)
+    for probe in check.probes:
+        given_text = healthy()[probe.name].text if probe.name in healthy() else "GPU 0: x\n"
+        for _ in range(6):
+            output = Output(name=probe.name, stdout=mutated(given_text, rng).encode(errors="replace"))
+            is_told(check, examine({**healthy(), probe.name: output}, (check,), now=NOW))
 
 
 @given(text=st.text(max_size=300))

@@ -59,8 +59,43 @@ HOST = "host "
                 "EXT4-fs error (device sda1): ext4_journal_check_start:83",
                 "EXT4-fs (sda1): Remounting filesystem read-only",
             ],
+            [("kernel.readonly", "mount /dev/sda1", "fail")],
+        ),
+        (
+            ["EXT4-fs error (device sda1): ext4_find_entry:1682: inode #2: comm ls: reading directory lblock 0"],
+            [("kernel.file_system", "mount /dev/sda1", "warn")],
+        ),
+        (
+            [
+                "I/O error, dev sda, sector 7 op 0x1:(WRITE) flags 0x3800 phys_seg 1 prio class 2",
+                "EXT4-fs error (device sda1): ext4_journal_check_start:83",
+                "EXT4-fs (sda1): Remounting filesystem read-only",
+            ],
             [("kernel.io_error", "drive /dev/sda", "fail")],
         ),
+        (
+            ["critical medium error, dev nvme1n1, sector 81 op 0x0:(READ) flags 0x80700 phys_seg 1 prio class 2"],
+            [("kernel.io_error", "drive /dev/nvme1", "fail")],
+        ),
+        (
+            ["print_req_error: critical target error, dev sdb, sector 81"],
+            [("kernel.io_error", "drive /dev/sdb", "fail")],
+        ),
+        (["timeout error, dev sdb, sector 81 op 0x0:(READ)"], [("kernel.io_error", "drive /dev/sdb", "fail")]),
+        (["protection error, dev sdb, sector 81 op 0x0:(READ)"], [("kernel.io_error", "drive /dev/sdb", "fail")]),
+        (
+            ["nvme1n1: I/O Cmd(0x2) @ LBA 935006888, 8 blocks, I/O Error (sct 0x2 / sc 0x81) MORE"],
+            [("kernel.io_error", "drive /dev/nvme1", "fail")],
+        ),
+        (
+            ["nvme1c0n1: Read(0x2) @ LBA 9, 8 blocks, Unrecovered Read Error (sct 0x2 / sc 0x81) DNR"],
+            [("kernel.io_error", "drive /dev/nvme1", "fail")],
+        ),
+        (["nvme1n1: Read(0x2) @ LBA 9, 8 blocks, Host Path Error (sct 0x3 / sc 0x70)"], []),
+        (["nvme1n1: Compare(0x5) @ LBA 9, 8 blocks, Compare Failure (sct 0x2 / sc 0x85)"], []),
+        (["critical target error, dev nvme1n1, sector 81 op 0x3:(DISCARD) flags 0x800 phys_seg 1"], []),
+        (["operation not supported error, dev nvme1n1, sector 81 op 0x9:(WRITE_ZEROES) flags 0x800"], []),
+        (["critical space allocation error, dev dm-3, sector 81 op 0x1:(WRITE) flags 0x0 phys_seg 1"], []),
         (
             ["XFS (nvme1n1p2): Metadata I/O Error (0x1) detected at xfs. Shutting down filesystem."],
             [("kernel.readonly", "mount /dev/nvme1n1p2", "fail")],
@@ -159,3 +194,15 @@ def test_mount_points_are_named_where_the_host_told_them():
     assert told(outputs(mounts=mounts, kernel_log=log)) == [("kernel.readonly", "mount /data", "fail")]
     log = LOG + line(1, "nfs: server storage01 not responding, timed out")
     assert told(outputs(mounts=mounts, kernel_log=log)) == [("kernel.nfs", "mount /home", "fail")]
+
+
+@pytest.mark.parametrize(
+    ("mounts", "part"),
+    [
+        ("/dev/mapper/vg0-root / ext4 ro 0 0\n/dev/sda1 /boot ext4 rw 0 0\n", "mount /"),
+        ("/dev/mapper/vg0-root / ext4 ro 0 0\n/dev/mapper/vg0-home /home ext4 rw 0 0\n", "mount /dev/dm-0"),
+    ],
+)
+def test_a_mapped_device_is_the_only_one_mounted_or_stays_a_device(mounts, part):
+    lines = LOG + line(1, "EXT4-fs (dm-0): Remounting filesystem read-only")
+    assert ("kernel.readonly", part, "fail") in told(kernel_log=lines, mounts=mounts)

@@ -50,7 +50,8 @@ def test_entries_of_fstab_that_should_be_mounted_and_are_not():
 
 def test_an_fstab_of_comments_expects_nothing_and_none_at_all_is_skipped():
     assert look([EXPECTED], mounts=MOUNTS, fstab="# UNCONFIGURED FSTAB\n").passed == ("mount.expected",)
-    assert look([EXPECTED], mounts=MOUNTS, fstab=Output(name="fstab", exit_status=1)).skipped
+    none = Output(name="fstab", exit_status=1, stderr=b"cat: /etc/fstab: No such file or directory\n")
+    assert look([EXPECTED], mounts=MOUNTS, fstab=none).skipped
 
 
 def test_a_hung_and_a_stale_mount_are_told_apart_with_their_server():

@@ -80,6 +80,13 @@ def test_an_adapter_below_its_siblings_fails(now):
     assert said(put(device("0000:13:00.0", now=now))) == ["fail pci.degraded pci 0000:13:00"]
 
 
+def test_a_link_names_the_adapter_behind_it():
+    target = "../../devices/pci0000:10/0000:13:00.0/infiniband/mlx5_3"
+    names = f"lrwxrwxrwx 1 root root 0 Nov  1 10:00 mlx5_3 -> {target}\n"
+    found = put(device("0000:13:00.0", now="32.0 GT/s PCIe x8"), infiniband_pci=names)
+    assert [str(each.symptom.part).split(",")[0] for each in found.symptoms] == ["pci 0000:13:00 (mlx5_3"]
+
+
 def test_two_functions_share_one_link_and_one_finding():
     two = [*device("0000:13:00.0", now="32.0 GT/s PCIe x8"), *device("0000:13:00.1", now="32.0 GT/s PCIe x8")]
     assert said(put(two)) == ["fail pci.degraded pci 0000:13:00"]

@@ -73,7 +73,7 @@ def test_a_real_bmc_is_asked_by_the_probes_own_commands(controller):
     empty = controller.output(sel.command.shell, "sel")
     assert look(bmc.CHECKS, sel=empty).passed == ("bmc.sel",)
     unset = controller.output(clock_probe.command.shell, "bmc_time")
-    assert said(look(bmc.CHECKS, bmc_time=unset)) == [("warn", "bmc.clock", "bmc")]
+    assert said(look(bmc.CHECKS[-1:], bmc_time=unset)) == [("warn", "bmc.clock", "bmc")]
 
     controller.set_time(now - 40 * 86_400)
     controller.add((0x08, SUPPLY_1, 0x6F, 0xA1))

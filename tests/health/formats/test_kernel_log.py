@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from wholestack.health.checks.xid import LOG_CUT
 from wholestack.health.formats.kernel_log import ZONE_SLACK_HOURS, looks_like_kernel_log, read_kernel_log
 from wholestack.health.judging import judge
 from wholestack.health.probe import UnreadableError
@@ -57,6 +58,74 @@ def test_a_time_without_zone_is_taken_to_be_younger_by_what_a_zone_can_do():
     (line,) = found.holding("NVRM")
     assert found.age_hours(line, now=line.at + 10 * 3600, uptime_s=1e6) == 0
     assert found.age_hours(line, now=line.at + 40 * 3600, uptime_s=1e6) == pytest.approx(26)
+
+
+def test_a_date_without_year_counts_a_leap_day_only_in_a_leap_year():
+    lines = [f"{day} gpu001 kernel: {XID}\n" for day in ("Feb 28 22:00:00", "Feb 29 12:00:00", "Mar  1 10:00:00")]
+    first = read_kernel_log(lines[0]).holding("NVRM")[0]
+    assert read_kernel_log(lines[0] + lines[2]).age_hours(first, now=None, uptime_s=None) == pytest.approx(12)
+    assert read_kernel_log("".join(lines)).age_hours(first, now=None, uptime_s=None) == pytest.approx(36)
+    found = read_kernel_log(lines[0])
+    for year, hours in ((2027, 36), (2028, 60)):
+        now = datetime(year, 3, 2, 10, tzinfo=UTC).timestamp()
+        assert found.age_hours(first, now=now, uptime_s=1e9) == pytest.approx(hours - ZONE_SLACK_HOURS)
+
+
+def test_an_old_fault_heals_and_a_young_one_does_not_over_the_end_of_february():
+    xid = "NVRM: Xid (PCI:0000:3b:00): 48, pid=1, DBE"
+    young = f"Feb 28 22:00:00 h kernel: {xid}\nMar  1 10:00:00 h kernel: ok\n"
+    old = f"Feb 27 22:00:00 h kernel: {xid}\nMar  1 10:00:00 h kernel: ok\n"
+    assert [judge("gpu.xid", text, now=0).status for text in (young, old)] == ["fail", "ok"]
+
+
+def flood(count, *, first="", code=31):
+    lines = (f"[{200 + n}.0] NVRM: Xid (PCI:0000:af:00): {code}, pid={n}, MMU fault\n" for n in range(count))
+    return first + "".join(lines)
+
+
+DOUBLE_BIT = "[  100.0] NVRM: Xid (PCI:0000:3b:00): 48, pid=1, An uncorrectable double bit error\n"
+
+
+@pytest.mark.parametrize("count", [10, 499, 500, 600, 5000])
+def test_a_flood_of_one_event_does_not_hide_another(count):
+    found = judge("gpu.xid", flood(count, first=DOUBLE_BIT), now=0)
+    assert found.status == "fail"
+    assert any("double bit" in line for each in found.findings for line in each.evidence)
+
+
+def test_of_a_flood_the_first_and_the_last_line_of_each_older_event_are_kept():
+    other = "[150.0] NVRM: Xid (PCI:0000:3c:00): 48, pid=2, x\n"
+    log = read_kernel_log(DOUBLE_BIT + other + DOUBLE_BIT + DOUBLE_BIT.replace("100", "160") + flood(600))
+    old = [line.text for line in log.holding("NVRM")[:5]]
+    assert old == [DOUBLE_BIT.strip(), other.strip(), DOUBLE_BIT.replace("100", "160").strip(), *old[3:]]
+    assert "NVRM" in log.flooded
+    assert log.cut is None
+    assert read_kernel_log(flood(500)).flooded == frozenset()
+
+
+def test_too_many_different_events_are_told():
+    lines = (f"[{n}.0] NVRM: event {chr(97 + n % 26)}{chr(97 + n // 26 % 26)}{n // 676}\n" for n in range(4000))
+    text = "".join(lines)
+    assert judge("gpu.xid", text, now=0).status == "unknown"
+    assert judge("gpu.xid", text[: len(text) // 2], now=0).status == "ok"
+
+
+@pytest.mark.parametrize(
+    ("step_s", "begins", "status"),
+    [(1, "middle", "unknown"), (60, "middle", "ok"), (1, "line", "ok"), (1, "boot", "ok"), (1, "short", "ok")],
+)
+def test_a_log_cut_within_the_quiet_hours_is_told(step_s, begins, status):
+    """Lines one a second fill the log with five hours, lines one a minute with two weeks."""
+    text = "".join(f"[{10**6 + n * step_s}.000000] usb 1-1: new device {'x' * 40}\n" for n in range(20_000))
+    before = {"middle": "device xxxx\n", "line": "", "short": "device xxxx\n"}
+    if begins == "boot":
+        text = f"evice\n[    0.000000] Linux version 6.8.0\n{text}"
+    text = before.get(begins, "") + (text[:100_000] if begins == "short" else text)
+    found = judge("gpu.xid", text, now=0)
+    assert found.status == status
+    assert [each.cause for each in found.findings if each.status == "unknown"] == (
+        [LOG_CUT.says] if status == "unknown" else []
+    )
 
 
 def test_a_date_without_year_is_of_this_or_the_last_year():

@@ -37,10 +37,37 @@ def test_a_right_finding_scores_in_full():
     assert (result.false_alarms, result.extra, result.unknown) == (0, 0, 0)
 
 
-def test_another_gpu_is_found_but_not_the_right_part():
+def test_another_gpu_is_no_find():
     wrong = Found(status="fail", part="gpu 0000:3d:00.0", owner="vendor", check="gpu.xid")
     result = compare([GPU], {"a": [wrong]})
+    assert (result.found, result.right_part, result.extra) == (0, 0, 1)
+
+
+def test_the_host_as_a_whole_may_be_blamed_but_is_not_the_right_part():
+    vague = Found(status="fail", part="host", owner="vendor", check="gpu.count", cause="a GPU is missing")
+    result = compare([GPU], {"a": [vague]})
     assert (result.found, result.right_part) == (1, 0)
+
+
+def test_what_evidence_quotes_is_not_what_a_finding_is_about():
+    quoting = Found(status="warn", part="host", check="docker", cause="no such runtime", evidence=("nvidia gpu",))
+    assert compare([GPU], {"a": [quoting]}).found == 0
+
+
+@pytest.mark.parametrize(
+    ("fault", "part", "finding", "found"),
+    [
+        ("nvswitch_missing", "nvswitch", ("host", "pci.inventory", "number of NVSwitches on the PCI bus"), 1),
+        ("clock_offset", "clock", ("clock", "time.sync", "clock is off"), 1),
+        ("clock_offset", "clock", ("bmc", "bmc.clock", "the BMC's clock is wrong"), 0),
+        ("huge_pages_drift", "host", ("kernel", "kernel.parameters", "automatic NUMA balancing is on"), 0),
+        ("peer_memory_missing", "service", ("gpu 0000:3d:00", "gpu.xid", "a program's error on the GPU"), 0),
+        ("docker_dead", "service", ("container_runtime docker", "docker", "Docker does not answer"), 1),
+    ],
+)
+def test_a_fault_without_names_is_found_by_its_own_words(fault, part, finding, found):
+    said = Found(status="warn", part=finding[0], check=finding[1], cause=finding[2])
+    assert compare([Truth(host="a", fault=fault, part=part)], {"a": [said]}).found == found
 
 
 def test_the_wrong_owner_is_no_right_owner():
@@ -52,7 +79,8 @@ def test_unknown_is_a_miss_unless_a_tool_is_at_fault():
     vague = Found(status="unknown", part="gpu 0000:1b:00.0", owner="vendor", check="gpu.xid")
     missed = compare([GPU], {"a": [vague]})
     assert (missed.found, missed.unknown, missed.missed) == (0, 1, [GPU])
-    named = compare([HUNG], {"a": [Found(status="unknown", part="probe smart", owner="cluster team")]})
+    silent = Found(status="unknown", part="probe smart", owner="cluster team", check="telemetry.smart")
+    named = compare([HUNG], {"a": [silent]})
     assert (named.found, named.right_owner, named.unknown) == (1, 1, 0)
 
 

@@ -4,9 +4,10 @@ import itertools
 
 from wholestack.errors import EngineError
 from wholestack.experiments.laws import front_trials
-from wholestack.experiments.planning import RESERVE_S, SAFETY, small_step
-from wholestack.experiments.records import SMALL_ROLES, SUGGESTIONS, SuggestionRecord, TrialRecord
+from wholestack.experiments.planning import RESERVE_S, SAFETY, slowed, small_step
+from wholestack.experiments.records import PLAN, SMALL_ROLES, SUGGESTIONS, SuggestionRecord, TrialRecord
 from wholestack.experiments.scheduling import next_suggestion, unfinished
+from wholestack.experiments.settings import cost_flops
 from wholestack.experiments.stage import Stage, pace_of, training_seconds
 from wholestack.experiments.training import TrainingRuns
 from wholestack.finding import Status, finding
@@ -19,6 +20,8 @@ FEWEST_FOR_PACE = 8
 """Trials before the machine's pace is judged by them."""
 CRASHES_IN_A_ROW = 4
 """So many crashed trials at the start, and none that ended well, end the rehearsal."""
+ENOUGH_TRIALS = 48
+"""With fewer trials a search that has no time left makes the runs that are ahead smaller, if the machine is slow."""
 SCORING_S = 1.0
 """Wall seconds of a trial beyond its training: start, load, score."""
 
@@ -39,7 +42,10 @@ def run(stage: Stage, runs: TrainingRuns) -> str:
         _tell(stage, runs)
     trials = [trial for trial in stage.trials if trial.role == "search"]
     failed = sum(trial.outcome != "ok" for trial in trials)
-    return f"{len(trials)} trials, {failed} failed, {len(front_trials(stage.recipe, trials))} on the Pareto front"
+    slower = stage.plan.slowdown
+    note = f"; costs divided by {slower:.1f}: the machine is slower than the preflight measured" if slower > 1 else ""
+    front = len(front_trials(stage.recipe, trials))
+    return f"{len(trials)} trials, {failed} failed, {front} on the Pareto front{note}"
 
 
 def acknowledge(stage: Stage, trial: TrialRecord) -> None:
@@ -117,10 +123,28 @@ def _start_next(stage: Stage, runs: TrainingRuns, waiting: list[SuggestionRecord
     suggestion = next_suggestion(
         stage.recipe, stage.plan, stage.suggestions, stage.trials, seed=stage.seed, memory=memory
     )
-    if suggestion is None or not _fits(stage, suggestion):
+    if suggestion is None:
         return False
+    if not _fits(stage, suggestion):
+        # Asked again under the smaller bound: this one was not put on the disk, so nothing depends on it.
+        return make_smaller(stage) and _start_next(stage, runs, waiting, memory)
     stage.run.append(SUGGESTIONS, suggestion)
     runs.start(suggestion, expected_s=_wall_s(stage, suggestion))
+    return True
+
+
+def make_smaller(stage: Stage) -> bool:
+    """Divide the costs that are still ahead by the machine's slowdown, rather than end a search that hardly began."""
+    recipe, plan, trials = stage.recipe, stage.plan, stage.trials
+    done = [trial for trial in trials if trial.role == "search" and trial.outcome == "ok"]
+    if recipe.max_trial_cost_flops is not None or len(done) >= ENOUGH_TRIALS:
+        return False
+    centre = cost_flops(recipe, {spec.name: spec.centre for spec in recipe.dimensions})
+    least = max([centre, *(suggestion.cost_flops for suggestion in stage.suggestions)])
+    smaller = slowed(plan, _slowdown(stage), least_flops=least)
+    if smaller is None:
+        return False
+    stage.run.write(PLAN, smaller)
     return True
 
 

@@ -12,7 +12,7 @@ from wholestack.health.formats.md import (
     read_mdstat,
 )
 from wholestack.health.formats.smartctl import drive_key
-from wholestack.health.formats.sysfs import nothing_printed
+from wholestack.health.formats.sysfs import no_such_path
 from wholestack.health.formats.zpool import Device, Pool, looks_like_zpool, read_zpool
 from wholestack.health.parts import Part
 from wholestack.health.probe import Format, Probe
@@ -35,7 +35,7 @@ MDSTAT = Probe(
         Format(name="/proc/mdstat", matches=looks_like_mdstat, read=read_mdstat),
         Format(name="mdadm --detail", matches=looks_like_mdadm, read=read_mdadm),
     ),
-    absent=nothing_printed("the kernel has no software RAID"),
+    absent=no_such_path("the kernel has no software RAID", "/proc/mdstat"),
 )
 
 EFFECTS = ("kernel.readonly", "mount.readonly", "kernel.io_error")

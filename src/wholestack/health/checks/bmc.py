@@ -1,7 +1,7 @@
 """The baseboard management controller: its event log, its sensors, its clock.
 
-An event counts within a window before now; a state that was taken back (``Deasserted``) later is over. What lasts, the
-sensors tell.
+An event counts within a window before now, dated by how far the BMC's clock is from the host's; a state that was taken
+back (``Deasserted``) later is over. What lasts, the sensors tell.
 """
 
 import re
@@ -37,6 +37,8 @@ BMC = Part(kind="bmc")
 BMC_CLOCK = Part(kind="bmc", within=("clock",))
 """A host's clock that jumped explains that the BMC's seems to be off."""
 DAY_S = 86_400.0
+SLACK_S = 300.0
+"""An entry may be written between asking for the clock and reading the log."""
 
 WINDOW = Limit(name="bmc.event_hours", default=24, about="age in hours to which an event of the log counts")
 SKEW = Limit(name="bmc.clock_skew_s", default=300, about="difference of the BMC's clock, time zones aside, a warning")
@@ -57,7 +59,7 @@ SLOW_FAN = replace(
 def judge_sel(seen: Seen) -> Iterator[Symptom]:
     """Bad events of the window that were not taken back."""
     events = seen.of(SEL)
-    dates = dated(events, seen.now)
+    dates = dated(events, seen.now, seen.maybe(BMC_TIME))
     begin = seen.now - seen.limit(WINDOW) * 3600
     told = zip(events, dates, _taken_back(events), strict=True)
     recent = [event for event, at, ended in told if not ended and (at is None or at >= begin)]
@@ -70,18 +72,30 @@ def judge_sel(seen: Seen) -> Iterator[Symptom]:
         yield Symptom(cause=CLOCK, part=BMC_CLOCK, evidence=(evidence, events[-1].line))
 
 
-def dated(events: Sequence[Event], now: float) -> list[float | None]:
+def dated(events: Sequence[Event], now: float, clock: float | None = None) -> list[float | None]:
     """When each happened, by the host's clock as far as it can be told.
 
-    A log whose newest entry lies ahead of now was kept by a clock that is ahead: all are moved back by as much. An
-    entry of a BMC without a clock happened before the next dated one; after the last dated one it may be of today.
+    An entry is as old as it lies behind the BMC's own clock. What lies ahead of that (all, where it is not known) was
+    dated by a clock that was set otherwise: if the newest of these lies ahead of now as well, that clock was ahead, and
+    they are moved back by as much. An entry of a BMC without a clock happened before the next dated one; after the last
+    dated one it may be of today.
+
+    Args:
+        events: In the order of the log.
+        now: Seconds since the epoch by the host's clock.
+        clock: The same moment by the BMC's.
     """
-    newest = max((event.at for event in events if event.at is not None), default=now)
-    shift = max(newest - now, 0.0)
+
+    def own(event_at: float) -> bool:
+        return clock is not None and event_at <= clock + SLACK_S
+
+    foreign = [event.at for event in events if event.at is not None and not own(event.at)]
+    ahead = max(max(foreign, default=now) - now, 0.0)
     found: list[float | None] = []
     following: float | None = None
     for event in reversed(events):
-        following = event.at - shift if event.at is not None else following
+        if event.at is not None:
+            following = event.at - (clock - now if clock is not None and own(event.at) else ahead)
         found.append(following)
     return found[::-1]
 
@@ -250,7 +264,7 @@ CHECKS = (
     Check(
         name="bmc.sel",
         about="recent events in the BMC's log: power, memory, fans, heat, PCI Express, drives, watchdog",
-        probes=(SEL, SENSORS),
+        probes=(SEL, SENSORS, BMC_TIME),
         parts=("psu", "dimm", "fan", "cpu", "pci", "drive", "sensor", "bmc", "host"),
         causes=(*STATES, CLOCK),
         limits=(WINDOW, CORRECTED_EVENTS),

@@ -23,13 +23,13 @@ from wholestack.health.parts import HOST, Part, PartKind, pci_key
 from wholestack.health.probe import Format, Probe
 from wholestack.remote.batch import Command, Output
 
+_NO_DEVICE = re.compile(r"Could not open device at /dev/ipmi[^\n]{0,200}: No such (?:file|device)")
+
 
 def _no_bmc(output: Output) -> str:
-    return (
-        "no BMC answers (no /dev/ipmi0)"
-        if b"Could not open device at /dev/ipmi" in output.stdout + output.stderr
-        else ""
-    )
+    """The device is missing; one that may not be opened says nothing of the BMC."""
+    said = (output.stdout + output.stderr).decode(errors="replace")
+    return "no BMC answers (no /dev/ipmi0)" if _NO_DEVICE.search(said) else ""
 
 
 SEL = Probe(

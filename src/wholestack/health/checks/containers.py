@@ -84,6 +84,7 @@ FEWER_GPUS = Cause(
 )
 DOCKER_PART = Part(kind="container_runtime", key="docker")
 CONTAINERD_PART = Part(kind="container_runtime", key="containerd")
+_TOLD = re.compile(r"docker|container|nvidia|NVML|GPU", re.IGNORECASE)
 _DOWN = re.compile(r"Cannot connect to the Docker daemon|Is the docker daemon running|ServerErrors", re.IGNORECASE)
 
 
@@ -158,6 +159,12 @@ def _read_gpus(text: str) -> tuple[str, ...]:
     return tuple(line.strip() for line in text.splitlines() if re.match(r"GPU \d{1,3}: ", line))
 
 
+def _not_of_docker(output: Output) -> str:
+    """Words of Docker, of the container or of NVIDIA's tools tell of the container; others that none was started."""
+    told = _TOLD.search(output.text + output.stderr.decode(errors="replace")) is not None
+    return "" if told or not output.exit_status else f"exit status {output.exit_status}"
+
+
 CONTAINER_GPU: Probe[tuple[tuple[str, ...], str]] = Probe(
     command=Command(
         name="container_gpu",
@@ -168,11 +175,11 @@ CONTAINER_GPU: Probe[tuple[tuple[str, ...], str]] = Probe(
     formats=(
         Format(
             name="nvidia-smi -L in a container",
-            matches=lambda text: bool(text.strip()),
+            matches=lambda text: bool(_read_gpus(text)) or _TOLD.search(text[:4000]) is not None,
             read=lambda text: (_read_gpus(text), text.strip()[:400]),
         ),
     ),
-    failure=lambda _: "",
+    failure=_not_of_docker,
     with_stderr=True,
     option="container_image",
 )

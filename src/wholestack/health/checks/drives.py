@@ -7,6 +7,7 @@ total that does not grow heals. Sources: NVM Express Base Specification 2.0 (cri
 
 from collections import Counter as Tally
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from re import sub
 from typing import Any
 
@@ -22,13 +23,16 @@ from wholestack.health.formats.smartctl import (
     read_smartctl,
 )
 from wholestack.health.formats.sysfs import trusted
+from wholestack.health.growth import Growth, Levels, Memory
 from wholestack.health.parts import Part
 from wholestack.health.probe import FORBIDDEN, Format, NotThereError, Probe
 from wholestack.remote.batch import Command, Output
 
+NO_DRIVE = "smartctl --scan finds no drive"
+
 
 def _no_drive(output: Output) -> str:
-    return "" if output.stdout.strip() or output.stderr.strip() else "smartctl --scan finds no drive"
+    return NO_DRIVE if output.text.strip() == NO_DRIVE and output.exit_status == 0 else ""
 
 
 SMART = Probe(
@@ -36,7 +40,8 @@ SMART = Probe(
         name="smart",
         shell=(
             "command -v smartctl >/dev/null || exit 127; "
-            'for d in $(smartctl --scan | cut -d" " -f1); do smartctl -j -a "$d"; done'
+            f'drives=$(smartctl --scan) || exit 1; [ "$drives" ] || echo "{NO_DRIVE}"; '
+            'for d in $(echo "$drives" | cut -d" " -f1); do smartctl -j -a "$d"; done'
         ),
         limit_s=20,
         max_bytes=2_000_000,
@@ -149,6 +154,10 @@ SECTOR_LIMIT = Limit(name="drive.sectors", default=50, about="pending or uncorre
 REALLOCATED = Limit(name="drive.reallocated", default=50, about="replaced sectors in all that are a warning")
 CRC_LIMIT = Limit(name="drive.crc_errors", default=200, about="cable errors in all that are a warning at first sight")
 CRC_RATE = Limit(name="drive.crc_errors_per_day", default=5, about="new cable errors a day that are a warning")
+QUIET_H = 168.0
+"""A week: drives read all their blocks in about that time."""
+ALWAYS_H = 1e5
+"""A window that is never over: any growth counts, however long it took."""
 
 WARNING_BITS = (
     (0, "available spare below threshold", SPARE),
@@ -186,12 +195,47 @@ def judged(seen: Seen) -> list[Drive]:
     return drives
 
 
-def growth(seen: Seen, counter: Counter) -> int | None:
-    """How much it grew since the last look; ``None`` if there was none or it was set back."""
-    for old in seen.before.counters if seen.before else ():
-        if (old.name, old.part) == (counter.name, counter.part) and old.value <= counter.value:
-            return counter.value - old.value
-    return None
+def _growth(drive: Drive, counter: str, value: int, levels: Levels, seen: Seen) -> Growth:
+    """Drives keep their counters over reboots; a fault heals after the quiet window, since spare blocks took over."""
+    levels = replace(levels, quiet_h=QUIET_H, lasting=True)
+    # By serial number: another drive under the same name starts afresh.
+    part = f"{drive.device} {drive.serial}"
+    return Memory(seen).growth(Counter(name=f"drive.{counter}", value=value, part=part), levels)
+
+
+def _media_growth(drive: Drive, seen: Seen) -> Growth | None:
+    """Any growth is a fail; at first sight the total decides."""
+    total = _media_errors(drive)
+    if total is None:
+        return None
+    levels = Levels(warn=1, fail=1, window_h=ALWAYS_H, timeless=1, timeless_fail=seen.limit(MEDIA_LIMIT))
+    return _growth(drive, "media_errors", total, levels, seen)
+
+
+def _media_errors(drive: Drive) -> int | None:
+    """Of NVMe, or the uncorrected errors of SCSI."""
+    media = drive.number("nvme_smart_health_information_log", "media_errors")
+    if media is not None or drive.protocol == "NVMe" or drive.health:
+        return None if media is None else int(media)
+    counts = [
+        drive.number("scsi_error_counter_log", way, "total_uncorrected_errors") for way in ("read", "write", "verify")
+    ]
+    known = [int(count) for count in counts if count is not None]
+    return sum(known) if known and not drive.attributes else None
+
+
+def _attribute_growths(drive: Drive, seen: Seen) -> Iterator[tuple[int, str, Growth]]:
+    """Of replaced sectors (any growth, or a large total at first sight) and of errors of the cable."""
+    worn = Levels(warn=1, fail=1, window_h=ALWAYS_H, timeless=seen.limit(REALLOCATED))
+    loose = Levels(warn=seen.limit(CRC_RATE), window_h=24, timeless=seen.limit(CRC_LIMIT))
+    for number, name, levels in (
+        (5, "reallocated sectors", worn),
+        (187, "reported uncorrectable errors", worn),
+        (199, "CRC errors", loose),
+    ):
+        total = drive.raw(number)
+        if total is not None:
+            yield number, name, _growth(drive, f"attribute_{number}", total, levels, seen)
 
 
 def judge_smart(seen: Seen) -> Iterator[Symptom]:
@@ -250,19 +294,13 @@ def _nvme(drive: Drive, seen: Seen) -> Iterator[Symptom]:
     spare, threshold = values["available_spare"], values["available_spare_threshold"]
     if spare is not None and threshold is not None and spare < threshold:
         yield _symptom(SPARE, drive, f"{drive.device}: available_spare {spare:g} is below its threshold {threshold:g}")
-    if values["media_errors"] is not None:
-        yield from _media(drive, int(values["media_errors"]), seen)
+    yield from _media(drive, seen)
 
 
-def _media(drive: Drive, total: int, seen: Seen) -> Iterator[Symptom]:
-    grown = growth(seen, Counter(name="drive.media_errors", value=total, part=drive.device))
-    if grown:
-        yield _symptom(
-            MEDIA, drive, f"{drive.device}: media errors {total}, {grown} of them since the last look", fails=True
-        )
-    elif grown is None and total > 0:
-        fails = total >= seen.limit(MEDIA_LIMIT)
-        yield _symptom(MEDIA, drive, f"{drive.device}: media errors {total}, since when is not known", fails=fails)
+def _media(drive: Drive, seen: Seen) -> Iterator[Symptom]:
+    growth = _media_growth(drive, seen)
+    if growth is not None and growth.status != "ok":
+        yield _symptom(MEDIA, drive, f"{drive.device}: media errors: {growth.says}", fails=growth.status == "fail")
 
 
 def _ata(drive: Drive, seen: Seen) -> Iterator[Symptom]:
@@ -273,41 +311,14 @@ def _ata(drive: Drive, seen: Seen) -> Iterator[Symptom]:
         elif count:
             evidence = f"{drive.device}: attribute {number}: {count} {name} sectors"
             yield _symptom(SECTORS, drive, evidence, fails=count >= seen.limit(SECTOR_LIMIT))
-    for number, name in ((5, "reallocated sectors"), (187, "reported uncorrectable errors")):
-        total = drive.raw(number)
-        if total is None:
-            continue
-        grown = growth(seen, Counter(name=f"drive.attribute_{number}", value=total, part=drive.device))
-        if grown or (grown is None and total >= seen.limit(REALLOCATED)):
-            yield _symptom(SECTORS, drive, f"{drive.device}: attribute {number}: {total} {name}{_since(grown)}")
-    yield from _link(drive, seen)
-
-
-def _link(drive: Drive, seen: Seen) -> Iterator[Symptom]:
-    total = drive.raw(199)
-    if total is None:
-        return
-    grown = growth(seen, Counter(name="drive.attribute_199", value=total, part=drive.device))
-    days = max((seen.now - seen.before.at) / 86400, 1.0) if seen.before else 1.0
-    if grown is None:
-        loose = total >= seen.limit(CRC_LIMIT)
-    else:
-        loose = grown / days >= seen.limit(CRC_RATE)
-    if loose:
-        yield _symptom(LINK, drive, f"{drive.device}: attribute 199: {total} CRC errors{_since(grown)}")
-
-
-def _since(grown: int | None) -> str:
-    return f", {grown} of them since the last look" if grown is not None else ", since when is not known"
+    for number, name, growth in _attribute_growths(drive, seen):
+        if growth.status != "ok":
+            cause = LINK if number == 199 else SECTORS
+            yield _symptom(cause, drive, f"{drive.device}: attribute {number}: {name}: {growth.says}")
 
 
 def _scsi(drive: Drive, seen: Seen) -> Iterator[Symptom]:
-    counts = [
-        drive.number("scsi_error_counter_log", way, "total_uncorrected_errors") for way in ("read", "write", "verify")
-    ]
-    known = [int(count) for count in counts if count is not None]
-    if known:
-        yield from _media(drive, sum(known), seen)
+    yield from _media(drive, seen)
     defects = drive.number("scsi_grown_defect_list")
     if defects is not None and defects >= seen.limit(REALLOCATED):
         yield _symptom(SECTORS, drive, f"{drive.device}: {defects:g} grown defects")
@@ -339,19 +350,10 @@ def _newest(document: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
 
 def _counters(seen: Seen) -> Iterator[Counter]:
     for drive in judged(seen):
-        media = drive.number("nvme_smart_health_information_log", "media_errors")
-        if media is not None:
-            yield Counter(name="drive.media_errors", value=int(media), part=drive.device)
-        for number in (5, 187, 199):
-            raw = drive.raw(number)
-            if raw is not None:
-                yield Counter(name=f"drive.attribute_{number}", value=raw, part=drive.device)
-        ways = [
-            drive.number("scsi_error_counter_log", way, "total_uncorrected_errors")
-            for way in ("read", "write", "verify")
-        ]
-        if drive.protocol == "SCSI" and any(way is not None for way in ways):
-            yield Counter(name="drive.media_errors", value=sum(int(way or 0) for way in ways), part=drive.device)
+        media = _media_growth(drive, seen)
+        yield from media.keep if media is not None else ()
+        for _, _, growth in _attribute_growths(drive, seen):
+            yield from growth.keep
 
 
 def judge_temperature(seen: Seen) -> Iterator[Symptom]:

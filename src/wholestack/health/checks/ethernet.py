@@ -9,17 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from wholestack.health.check import Cause, Check, Counter, Limit, Measure, Seen, Symptom, Trait
 from wholestack.health.formats.ethernet import ETHERNET, Interface, looks_like_net, read_net
+from wholestack.health.formats.sysfs import grep_failure
 from wholestack.health.growth import Growth, Levels, Memory, hourly, scaled
 from wholestack.health.parts import Part
 from wholestack.health.probe import Format, Probe
 from wholestack.health.telemetry import FIELD
-from wholestack.remote.batch import Command, Output
-
-
-def _failure(output: Output) -> str:
-    """``grep`` ends with 2 where an interface has no such file or cannot be read, as most have not."""
-    return f"exit status {output.exit_status}" if output.exit_status not in (0, 1, 2) else ""
-
+from wholestack.remote.batch import Command
 
 ETHERNET_PORTS = Probe(
     command=Command(
@@ -32,7 +27,7 @@ ETHERNET_PORTS = Probe(
         max_bytes=400_000,
     ),
     formats=(Format(name="/sys/class/net (grep)", matches=looks_like_net, read=read_net),),
-    failure=_failure,
+    failure=grep_failure,
 )
 
 CONSEQUENCES = ("nic.slow", "nic.error_rate", "nic.flapping", "nic.inactive", "optic.alarm", "kernel.link_flap")
@@ -68,7 +63,7 @@ SLOW = Cause(
     says="Ethernet port runs below its speed",
     owner="data centre",
     remedy="swap cable and transceiver; compare with the speed that the switch port is set to",
-    explains=("nic.error_rate", "kernel.link_flap"),
+    explains=("nic.error_rate", "nic.speed_differs", "kernel.link_flap"),
 )
 ERRORS = Cause(
     code="nic.error_rate",
@@ -112,6 +107,8 @@ RATES: Mapping[str, Levels] = {
 TELLS_SPEED = ("0x15b3", "0x8086", "0x14e4")
 """Mellanox, Intel, Broadcom: their drivers give the speed of every port with a link."""
 MARKER = "nic.carrier_changes"
+ERRORS_MARKER = "nic.port_seen"
+"""Kept of every port whose errors were read; of the errors only those that are not zero."""
 
 
 def _real(seen: Seen) -> dict[str, Interface]:
@@ -224,9 +221,9 @@ def _growths(port: Interface, seen: Seen, memory: Memory) -> Iterator[Growth]:
     scale = seen.limit(SCALE)
     for name, levels in RATES.items():
         value = port.statistics.get(name, 0)
-        if value > 0:
-            counter = Counter(name=f"nic.{name}", value=value, part=f"nic {port.name}")
-            yield memory.growth(counter, scaled(levels, scale), marker=MARKER)
+        counter = Counter(name=f"nic.{name}", value=value, part=f"nic {port.name}")
+        if name in port.statistics and (value > 0 or (value == 0 and memory.knows(counter))):
+            yield memory.growth(counter, scaled(levels, scale), marker=(ERRORS_MARKER, counter.part))
 
 
 def _flaps(port: Interface, seen: Seen, memory: Memory) -> Growth:
@@ -234,7 +231,7 @@ def _flaps(port: Interface, seen: Seen, memory: Memory) -> Growth:
     counter = Counter(name=MARKER, value=max(port.carrier_changes or 0, 0), part=f"nic {port.name}")
     fail = 2 * seen.limit(FLAPS)
     levels = Levels(warn=2, fail=fail, window_h=24, quiet_h=24, boot_least=10, boot_total=20, timeless=20)
-    return memory.growth(counter, levels, marker=MARKER)
+    return memory.growth(counter, levels)
 
 
 def _garbled(field: str, port: Interface, ports: Mapping[str, Interface]) -> Iterator[Symptom]:
@@ -266,8 +263,9 @@ def _judge_flaps(seen: Seen) -> Iterator[Symptom]:
 
 def _error_counters(seen: Seen) -> Iterator[Counter]:
     memory = Memory(seen)
-    for port in _real(seen).values():
-        for growth in _growths(port, seen, memory) if not port.is_bond else ():
+    for port in (port for port in _real(seen).values() if not port.is_bond):
+        yield Counter(name=ERRORS_MARKER, value=1, part=f"nic {port.name}")
+        for growth in _growths(port, seen, memory):
             yield from growth.keep
 
 

@@ -15,10 +15,11 @@ from wholestack.health.checks.pci import INVENTORY as PCI
 from wholestack.health.checks.xid import SWITCH_FATAL, SWITCH_NONFATAL
 from wholestack.health.formats.kernel_log import ZONE_SLACK_HOURS
 from wholestack.health.formats.nvidia_smi import reading
+from wholestack.health.formats.sysfs import no_such_path
 from wholestack.health.formats.xids import BENIGN_SXIDS
 from wholestack.health.parts import Part, pci_key
 from wholestack.health.probe import Format, NotThereError, Probe, UnreadableError
-from wholestack.remote.batch import Command, Output
+from wholestack.remote.batch import Command
 
 DOWN = Cause(
     code="fabric_manager.down",
@@ -132,17 +133,12 @@ def _seconds(stamp: str) -> float:
     return datetime.strptime(stamp, "%b %d %Y %H:%M:%S").replace(tzinfo=UTC).timestamp()
 
 
-def _no_log(output: Output) -> str:
-    said = output.stderr.decode(errors="replace")
-    return "there is no fabric manager's log" if "No such file" in said and not output.stdout.strip() else ""
-
-
 LOG: Probe[Log] = Probe(
     command=Command(
         name="fabric_manager_log", shell="tail -c 300000 /var/log/fabricmanager.log", limit_s=10, max_bytes=400_000
     ),
     formats=(Format(name="fabricmanager.log", matches=lambda text: _STAMP.search(text) is not None, read=_read_log),),
-    absent=_no_log,
+    absent=no_such_path("there is no fabric manager's log", "/var/log/fabricmanager.log"),
 )
 
 

@@ -6,6 +6,7 @@ from wholestack.health.check import Cause, Check, Counter, Limit, Seen, Symptom,
 from wholestack.health.checks.nvidia import NVIDIA_SMI, UNREADABLE, Reader, gpu_part, per_gpu, unreliable
 from wholestack.health.checks.pci import LINKS
 from wholestack.health.formats.nvidia_smi import Gpu, reading
+from wholestack.health.growth import Growth, Levels, Memory
 from wholestack.health.probe import NotThereError
 
 WIDTH = Cause(
@@ -67,22 +68,22 @@ def _judge_one(reader: Reader, seen: Seen) -> Iterator[Symptom]:
 
 
 def _judge_replays(gpu: Gpu, seen: Seen) -> Iterator[Symptom]:
-    for counter in _counters_of(gpu):
-        rate = seen.rate(counter)
-        if rate is not None and rate.per_hour > seen.limit(REPLAYS_PER_HOUR):
-            evidence = (f"{rate.delta} replays in {rate.hours:.2g} h since {rate.since}",)
-            yield Symptom(cause=REPLAYS, part=gpu.part, evidence=evidence)
+    for growth in _growths(gpu, seen):
+        if growth.status != "ok":
+            yield Symptom(cause=REPLAYS, part=gpu.part, evidence=(growth.says,))
 
 
-def _counters_of(gpu: Gpu) -> Iterator[Counter]:
+def _growths(gpu: Gpu, seen: Seen) -> Iterator[Growth]:
     found = reading(gpu, "pci/replay_counter")
     if found.kind == "number" and found.number >= 0:
-        yield Counter(name="gpu.pcie_replays", value=int(found.number), part=gpu.part.identity)
+        counter = Counter(name="gpu.pcie_replays", value=int(found.number), part=gpu.part.identity)
+        yield Memory(seen).growth(counter, Levels(warn=seen.limit(REPLAYS_PER_HOUR)))
 
 
 def _counters(seen: Seen) -> Iterator[Counter]:
     smi = seen.maybe(NVIDIA_SMI)
-    return (counter for gpu in (smi.gpus if smi is not None else ()) for counter in _counters_of(gpu))
+    gpus = smi.gpus if smi is not None else ()
+    return (counter for gpu in gpus for growth in _growths(gpu, seen) for counter in growth.keep)
 
 
 def _should_be_fast(gpu: Gpu, generation: float) -> bool:

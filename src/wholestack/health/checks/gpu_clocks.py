@@ -5,10 +5,12 @@ active at the moment of the look counts; so does the share of time that the driv
 """
 
 from collections.abc import Iterable, Iterator
+from statistics import median
 
 from wholestack.health.check import Cause, Check, Counter, Limit, Measure, Scalar, Seen, Symptom, Trait
 from wholestack.health.checks.nvidia import NVIDIA_SMI, UNREADABLE, Reader, is_desktop, listed, per_gpu
 from wholestack.health.formats.nvidia_smi import Gpu, reading
+from wholestack.health.growth import Growth, Levels, Memory
 
 THERMAL = Cause(
     code="gpu.throttle_thermal",
@@ -97,9 +99,16 @@ POWER_SHARE = Limit(
 THROTTLED_SHARE = Limit(
     name="gpu.throttled_share", default=0.01, about="share of the time slowed down that is a warning"
 )
+SHARE_WINDOW_H = 1 / 6
+"""The share is counted over ten minutes, or from look to look where those are rarer."""
 POWER_TRAIT = "gpu.power_limit_w"
 IDLE_PERCENT = 5.0
 BUSY_PERCENT = 90.0
+HOTTER_C = 12.0
+"""Degrees that matter between GPUs of one place in hosts of one kind, at the same heat."""
+SAME_W, SAME_SHARE = 20.0, 0.15
+"""Watts, or share of them, within which two GPUs make about the same heat."""
+FEWEST_ALIKE = 4
 
 _EVENTS = "clocks_event_reasons/clocks_event_reason_"
 _THROTTLES = "clocks_throttle_reasons/clocks_throttle_reason_"
@@ -119,23 +128,22 @@ def _judge_throttle(reader: Reader, seen: Seen) -> Iterator[Symptom]:
     for reason, cause in _REASONS:
         if reader.is_yes(_EVENTS + reason, _THROTTLES + reason):
             yield Symptom(cause=cause, part=reader.gpu.part, evidence=(f"{reason}: Active",))
-    for counter in _counters_of(reader.gpu):
-        rate = seen.rate(counter)
-        share = rate.delta / 1e6 / 3600 / max(rate.hours, 1 / 60) if rate is not None else 0.0
-        if rate is not None and share > seen.limit(THROTTLED_SHARE):
-            evidence = (f"{counter.name}: {rate.delta / 1e6:.0f} s in {rate.hours:.2g} h since {rate.since}",)
-            yield Symptom(cause=SHARE, part=reader.gpu.part, evidence=evidence)
+    for growth in _growths(reader.gpu, seen):
+        if growth.status != "ok":
+            yield Symptom(cause=SHARE, part=reader.gpu.part, evidence=(growth.says,))
 
 
-def _counters_of(gpu: Gpu) -> Iterator[Counter]:
+def _growths(gpu: Gpu, seen: Seen) -> Iterator[Growth]:
+    levels = Levels(warn=seen.limit(THROTTLED_SHARE) * SHARE_WINDOW_H * 3600e6, window_h=SHARE_WINDOW_H)
     for name in _COUNTERS:
         found = reading(gpu, _COUNTER_PATH + name)
         if found.kind == "number" and found.number >= 0:
-            yield Counter(name=f"gpu.{name}_us", value=int(found.number), part=gpu.part.identity)
+            counter = Counter(name=f"gpu.{name}_us", value=int(found.number), part=gpu.part.identity)
+            yield Memory(seen).growth(counter, levels)
 
 
 def _counters(seen: Seen) -> Iterable[Counter]:
-    return [counter for gpu in listed(seen).gpus for counter in _counters_of(gpu)]
+    return [counter for gpu in listed(seen).gpus for growth in _growths(gpu, seen) for counter in growth.keep]
 
 
 def _clocks(seen: Seen) -> Iterator[Measure]:
@@ -214,8 +222,35 @@ def _temperatures(seen: Seen) -> Iterator[Measure]:
                     outlies=TEMPERATURE_OUTLIER,
                     part=gpu.part,
                     bad="high",
-                    least=12.0,
+                    least=HOTTER_C,
                 )
+    yield from _beside_others(seen)
+
+
+def _beside_others(seen: Seen) -> Iterator[Measure]:
+    """Each GPU less the median of those on its host that turn about as much power into heat, whatever their load.
+
+    Same inlet, same heat, same slot: what is left is the cooling of this one (heat sink, paste, fan, coolant).
+    """
+    drawn = [
+        (gpu, degrees.number, watts.number)
+        for gpu in listed(seen).gpus
+        if (degrees := reading(gpu, _TEMPERATURE + "gpu_temp")).kind == "number"
+        and 0 < degrees.number < 150
+        and (watts := reading(gpu, *_draw_paths())).kind == "number"
+    ]
+    for gpu, degrees_c, watts_w in drawn:
+        alike = [other for _, other, power in drawn if abs(power - watts_w) <= max(SAME_W, SAME_SHARE * watts_w)]
+        if len(alike) >= FEWEST_ALIKE:
+            yield Measure(
+                name="gpu.temperature_beside_c",
+                value=degrees_c - median(alike),
+                outlies=TEMPERATURE_OUTLIER,
+                part=gpu.part,
+                bad="high",
+                least=HOTTER_C,
+                certain=HOTTER_C,
+            )
 
 
 def _judge_power(reader: Reader, seen: Seen) -> Iterator[Symptom]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from wholestack.health.check import Cause, Check, Counter, Limit, Seen, Symptom, Trait
 from wholestack.health.checks.nvidia import NVIDIA_SMI, UNREADABLE, Reader, is_desktop, listed, per_gpu, text_of
 from wholestack.health.formats.nvidia_smi import Gpu, Smi, reading
+from wholestack.health.growth import Growth, Levels, Memory
 
 _MEMORY_XIDS = ("gpu.xid_memory", "gpu.xid_contained", "gpu.xid_remap", "gpu.xid_application", "gpu.recovery_action")
 
@@ -170,11 +171,9 @@ def _judge_flags(reader: Reader) -> Iterator[Symptom]:
 
 
 def _judge_rate(gpu: Gpu, seen: Seen) -> Iterator[Symptom]:
-    for counter in _counters_of(gpu):
-        rate = seen.rate(counter)
-        if rate is not None and rate.per_hour > seen.limit(CORRECTED_PER_HOUR):
-            evidence = (f"{rate.delta} corrected errors in {rate.hours:.2g} h since {rate.since}",)
-            yield Symptom(cause=ECC_RATE, part=gpu.part, evidence=evidence)
+    for growth in _growths(gpu, seen):
+        if growth.status != "ok":
+            yield Symptom(cause=ECC_RATE, part=gpu.part, evidence=(growth.says,))
 
 
 def _errors_of(gpu: Gpu) -> tuple[str, ...]:
@@ -192,10 +191,11 @@ def _mig_errors(gpu: Gpu) -> Iterator[str]:
                 yield f"MIG device {device.get('index', '?')}: {path}: {text[:20]}"
 
 
-def _counters_of(gpu: Gpu) -> Iterator[Counter]:
+def _growths(gpu: Gpu, seen: Seen) -> Iterator[Growth]:
     corrected = _corrected(gpu)
     if corrected is not None:
-        yield Counter(name="gpu.ecc_corrected", value=corrected, part=gpu.part.identity)
+        counter = Counter(name="gpu.ecc_corrected", value=corrected, part=gpu.part.identity)
+        yield Memory(seen).growth(counter, Levels(warn=seen.limit(CORRECTED_PER_HOUR)))
 
 
 def _judge_remap(reader: Reader, seen: Seen) -> Iterator[Symptom]:
@@ -247,7 +247,7 @@ def _ecc_traits(seen: Seen) -> Iterator[Trait]:
 
 
 def _ecc_counters(seen: Seen) -> Iterable[Counter]:
-    return [counter for gpu in listed(seen).gpus for counter in _counters_of(gpu)]
+    return [counter for gpu in listed(seen).gpus for growth in _growths(gpu, seen) for counter in growth.keep]
 
 
 CHECKS = (

@@ -38,6 +38,7 @@ ORPHANED_MIB = Limit(
 LEFT_HOURS = Limit(
     name="gpu.process_left_hours", default=6, about="age of a process without parent on an idle GPU that is a warning"
 )
+_IDLE = ("clocks_event_reasons/clocks_event_reason_gpu_idle", "clocks_throttle_reasons/clocks_throttle_reason_gpu_idle")
 HELD_MIB = 200.0
 """Least memory that a process which ps does not know must hold: more than what a driver's context leaves behind."""
 _LINE = re.compile(r"\s*(\d{1,10})\s+(\d{1,10})\s+([A-Za-z][^\s]{0,9})\s+(\d{1,10})\s+(\S{1,64})\s+(\S[^\n]{0,300})")
@@ -152,8 +153,11 @@ def _left(gpu: Gpu, process: Process, running: dict[int, Running] | None, seen: 
 
 
 def _is_idle(gpu: Gpu) -> bool:
+    """By its utilisation; where that is not told, as under MIG, by why its clocks are low."""
     load = reading(gpu, "utilization/gpu_util")
-    return load.kind == "number" and load.number == 0
+    if load.kind == "number":
+        return load.number == 0
+    return reading(gpu, *_IDLE).text.lower() == "active"
 
 
 def _mib(used: float | None) -> str:

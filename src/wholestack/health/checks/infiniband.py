@@ -11,22 +11,14 @@ from wholestack.health.check import Cause, Check, Limit, Seen, Symptom, Trait
 from wholestack.health.checks.pci import INVENTORY
 from wholestack.health.formats import infiniband as formats
 from wholestack.health.formats.infiniband import Adapter, InfiniBand, Port
+from wholestack.health.formats.sysfs import grep_failure, no_files, no_such_path
 from wholestack.health.parts import Part, pci_key
 from wholestack.health.probe import Format, NotThereError, Probe, UnreadableError
 from wholestack.health.telemetry import FIELD
 from wholestack.remote.batch import Command, Output
 
-
-def _absent(output: Output) -> str:
-    """``cd`` and ``grep`` end with 1 or 2 where the folder is missing or has no device in it."""
-    return "no InfiniBand device on this host" if output.exit_status in (1, 2) and not output.stdout.strip() else ""
-
-
-def _failure(output: Output) -> str:
-    """``grep`` ends with 2 where one file could not be read, for instance of a port that is down."""
-    return f"exit status {output.exit_status}" if output.exit_status not in (0, 1, 2) else ""
-
-
+FOLDER = "/sys/class/infiniband"
+NONE = "no InfiniBand device on this host"
 SYSFS = Format(name="/sys/class/infiniband (grep)", matches=formats.looks_like_sysfs, read=formats.read_sysfs)
 TAB = Format(name="/sys/class/infiniband (path TAB value)", matches=formats.looks_like_tab, read=formats.read_tab)
 PERFQUERY = Format(name="perfquery", matches=formats.looks_like_perfquery, read=formats.read_perfquery)
@@ -43,13 +35,18 @@ INFINIBAND = Probe(
         max_bytes=400_000,
     ),
     formats=(SYSFS, TAB, PERFQUERY, IBSTAT, IBSTATUS),
-    absent=_absent,
-    failure=_failure,
+    absent=no_files(NONE, FOLDER),
+    failure=grep_failure,
 )
 
 
 def _looks_like_links(text: str) -> bool:
     return " -> " in text[:1000]
+
+
+def _no_links(output: Output) -> str:
+    empty = output.exit_status == 0 and output.text.strip() == "total 0"
+    return NONE if empty else no_such_path(NONE, FOLDER)(output)
 
 
 def _read_addresses(text: str) -> dict[str, str]:
@@ -65,7 +62,7 @@ def _read_addresses(text: str) -> dict[str, str]:
 ADDRESSES = Probe(
     command=Command(name="infiniband_pci", shell="ls -l /sys/class/infiniband", limit_s=5, max_bytes=40_000),
     formats=(Format(name="ls -l", matches=_looks_like_links, read=_read_addresses),),
-    absent=_absent,
+    absent=_no_links,
 )
 
 CONSEQUENCES = (

@@ -105,6 +105,7 @@ FLAPS = Limit(
 SCALE = Limit(name="ib.error_scale", default=1.0, about="factor on the limits of error counters, per hour")
 ROCE_SCALE = Limit(name="roce.error_scale", default=1.0, about="factor on the limits of RoCE counters, per hour")
 MARKER = "ib.link_downed"
+ERRORS_MARKER = "ib.port_seen"
 ROCE_MARKER = "roce.port_seen"
 
 
@@ -112,9 +113,9 @@ def _growths(port: Port, seen: Seen, memory: Memory) -> Iterator[tuple[str, Grow
     scale = seen.limit(SCALE)
     for name, levels in ERRORS.items():
         value = port.counters.get(name, 0)
-        if value and value != FULL_AT.get(name):
-            counter = Counter(name=f"ib.{name}", value=value, part=f"hca_port {port.key}")
-            yield name, memory.growth(counter, scaled(levels, scale), marker=MARKER)
+        counter = Counter(name=f"ib.{name}", value=value, part=f"hca_port {port.key}")
+        if value != FULL_AT.get(name) and name in port.counters and (value or memory.knows(counter)):
+            yield name, memory.growth(counter, scaled(levels, scale), marker=(ERRORS_MARKER, counter.part))
 
 
 def _flaps(port: Port, seen: Seen, memory: Memory) -> Growth:
@@ -122,7 +123,7 @@ def _flaps(port: Port, seen: Seen, memory: Memory) -> Growth:
     levels = Levels(
         warn=1, fail=seen.limit(FLAPS), window_h=24, quiet_h=24, boot_least=5, boot_total=10, timeless=1
     )  # fmt: skip
-    return memory.growth(counter, levels, marker=MARKER)
+    return memory.growth(counter, levels)
 
 
 def _counted(seen: Seen) -> Iterator[Port]:
@@ -182,6 +183,7 @@ def _judge_flaps(seen: Seen) -> Iterator[Symptom]:
 def _error_counters(seen: Seen) -> Iterator[Counter]:
     memory = Memory(seen)
     for port in _counted(seen):
+        yield Counter(name=ERRORS_MARKER, value=1, part=f"hca_port {port.key}")
         for _, growth in _growths(port, seen, memory):
             yield from growth.keep
 
@@ -207,9 +209,9 @@ def _roce_growths(port: Port, seen: Seen, memory: Memory) -> Iterator[Growth]:
     scale = seen.limit(ROCE_SCALE)
     for name, levels in ROCE.items():
         value = port.hw_counters.get(name, 0)
-        if value:
-            counter = Counter(name=f"roce.{name}", value=value, part=f"hca_port {port.key}")
-            yield memory.growth(counter, scaled(levels, scale), marker=ROCE_MARKER)
+        counter = Counter(name=f"roce.{name}", value=value, part=f"hca_port {port.key}")
+        if name in port.hw_counters and (value or memory.knows(counter)):
+            yield memory.growth(counter, scaled(levels, scale), marker=(ROCE_MARKER, counter.part))
 
 
 def _roce_ports(seen: Seen) -> list[Port]:

@@ -6,6 +6,7 @@ window. What is about a whole boot (a PCIe link that came up narrow) counts for 
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from math import inf
 
 from wholestack.health.check import Cause, Check, Limit, Seen, Symptom
@@ -40,7 +41,15 @@ IO_ERROR = Cause(
     says="drive fails to read or write",
     owner="vendor",
     remedy="read its SMART data (smartctl -a), copy what matters, have the drive replaced",
-    explains=("kernel.nvme", "kernel.ata", "kernel.readonly", "mount.readonly", "drive.missing", "pci.nvme"),
+    explains=(
+        "kernel.nvme",
+        "kernel.ata",
+        "kernel.readonly",
+        "kernel.file_system",
+        "mount.readonly",
+        "drive.missing",
+        "pci.nvme",
+    ),
 )
 NVME = Cause(
     code="kernel.nvme",
@@ -61,7 +70,14 @@ READ_ONLY = Cause(
     says="file system was made read-only after an error",
     owner="cluster team",
     remedy="drain; read SMART data of its drive; unmount, check (fsck, xfs_repair) and mount it again",
-    explains=("mount.readonly", "kernel.io_error"),
+    explains=("mount.readonly", "kernel.file_system"),
+)
+FILE_SYSTEM = Cause(
+    code="kernel.file_system",
+    says="file system found errors in itself",
+    owner="cluster team",
+    remedy="drain; read SMART data of its drive; unmount, check (fsck, xfs_repair) and mount it again",
+    status="warn",
 )
 NFS = Cause(
     code="kernel.nfs",
@@ -148,7 +164,18 @@ _UNCORRECTED = re.compile(
 )
 _CORRECTED_WORDS = re.compile(r"corrected (?:error|event)|severity: corrected", re.IGNORECASE)
 _CPU = re.compile(r"\bCPU:? ?(\d{1,5})\b", re.IGNORECASE)
-_IO = re.compile(r"(?:I/O error,? (?:on )?dev(?:ice)? |(?:Buffer )?I/O error on dev(?:ice)? )([a-zA-Z0-9_\-]{2,30})")
+_IO = re.compile(
+    r"(?:(?:I/O|critical medium|timeout|protection) error,? (?:on )?dev(?:ice)? |"
+    r"critical target error, dev (?=[a-zA-Z0-9_\-]{2,30}, sector \d{1,20}(?: op 0x[01]:|$))|"
+    r"(?:Buffer )?I/O error on dev(?:ice)? )([a-zA-Z0-9_\-]{2,30})"
+)
+"""``blk_errors`` of Linux, block/blk-core.c, less those that do not blame the drive: full thin pools, reservations,
+operations that it does not have (a discard that it refuses is a "critical target error" too), paths, zones."""
+_NVME_MEDIA = re.compile(
+    r"\b(nvme\d{1,4}(?:c\d{1,3})?n\d{1,4}): [^\n]{1,60} @ LBA \d{1,20}, .{1,80}\(sct 0x2 / sc 0x8[0-4]\)"
+)
+"""``nvme_log_error`` of Linux; status code type 2 of the NVMe base specification: media and data integrity, without
+a failed compare, denied access and blocks never written."""
 _NVME_DEAD = re.compile(
     r"nvme (nvme\d{1,4}):.{0,40}(?:controller is down|Removing after probe failure|Device not ready|Disabling device|"
     r"failed to set|reset failed|Abort status: 0x(?!0\b)[1-9a-f])",
@@ -160,7 +187,7 @@ _READ_ONLY = re.compile(
     r"(?:EXT[234]-fs|XFS|BTRFS|F2FS)[^\n]{0,10}\((?:device )?([a-zA-Z0-9_\-/]{2,40})\)[^\n]{0,120}?"
     r"(?:Remounting filesystem read-only|forced readonly|Shutting down filesystem|remounting read-only)"
 )
-_FS_ERROR = re.compile(r"EXT4-fs error \(device ([a-zA-Z0-9_\-]{2,40})\)")
+_FS_ERROR = re.compile(r"(?:EXT[234]-fs error|BTRFS error) \(device ([a-zA-Z0-9_\-/]{2,40})\)")
 _NFS = re.compile(r"nfs: server (\S{1,200}?) (not responding|OK)")
 _HUNG = re.compile(r"INFO: task (\S{1,80}?):(\d{1,10}) blocked for more than (\d{1,8}) seconds")
 _LOCKUP = re.compile(
@@ -241,8 +268,8 @@ def _drive(name: str) -> Part:
 
 
 def _judge_io(seen: Seen) -> Iterator[Symptom]:
-    lines = _window(seen, "I/O error", "nvme", "Emask", "EXT4-fs error")
-    failed = _grouped(lines, lambda line: _named_drive(line, _IO, _NVME_DEAD, _FS_ERROR))
+    lines = _window(seen, "I/O error", " error, dev ", "nvme", "Emask")
+    failed = _grouped(lines, lambda line: _named_drive(line, _IO, _NVME_MEDIA, _NVME_DEAD))
     for part, of_part in failed.values():
         yield Symptom(cause=IO_ERROR, part=part, evidence=_said(of_part))
     for part, of_part in _grouped(lines, lambda line: _named_drive(line, _NVME_SLOW)).values():
@@ -266,20 +293,22 @@ def _ata(line: Line) -> Part | None:
 
 
 def _judge_read_only(seen: Seen) -> Iterator[Symptom]:
+    """An error that the file system met says nothing of the drive; the drive's own errors do."""
     places = _mounted(seen)
 
-    def part_of(line: Line) -> Part | None:
-        found = _READ_ONLY.search(line.message)
+    def part_of(pattern: re.Pattern[str], line: Line) -> Part | None:
+        found = pattern.search(line.message)
         if found is None:
             return None
         device = found[1] if found[1].startswith("/") else f"/dev/{found[1]}"
         within = (_drive(device.removeprefix("/dev/")).identity,)
-        place = places.get(device)
+        place = places.get(device) or (_only_mapped(places) if re.fullmatch(r"/dev/dm-\d{1,4}", device) else None)
         return Part(kind="mount", key=place or device, label=device if place else "", within=within)
 
-    lines = _window(seen, "ead-only", "readonly", "Shutting down filesystem")
-    for part, of_part in _grouped(lines, part_of).values():
-        yield Symptom(cause=READ_ONLY, part=part, evidence=_said(of_part))
+    lines = _window(seen, "ead-only", "readonly", "Shutting down filesystem", "EXT4-fs error")
+    for pattern, cause in ((_READ_ONLY, READ_ONLY), (_FS_ERROR, FILE_SYSTEM)):
+        for part, of_part in _grouped(lines, partial(part_of, pattern)).values():
+            yield Symptom(cause=cause, part=part, evidence=_said(of_part))
 
 
 def _mounted(seen: Seen) -> dict[str, str]:
@@ -287,6 +316,12 @@ def _mounted(seen: Seen) -> dict[str, str]:
     output = seen.outputs.get("mounts")
     text = output.text if output is not None and output.ending == "ended" else ""
     return {words[0]: words[1] for line in text.splitlines() if len(words := line.split(" ")) >= 4}
+
+
+def _only_mapped(places: dict[str, str]) -> str | None:
+    """The kernel says ``dm-0``, mounts say ``/dev/mapper/vg0-root``: that is clear where only one is mounted."""
+    mapped = [place for device, place in places.items() if device.startswith("/dev/mapper/")]
+    return mapped[0] if len(mapped) == 1 else None
 
 
 def _judge_nfs(seen: Seen) -> Iterator[Symptom]:
@@ -418,9 +453,9 @@ CHECKS = (
     ),
     _check(
         "kernel.readonly_remount",
-        "file systems made read-only after an error",
+        "file systems that met errors or were made read-only after one",
         _judge_read_only,
-        (READ_ONLY,),
+        (READ_ONLY, FILE_SYSTEM),
         ("mount",),
     ),
     _check("kernel.nfs_hang", "NFS servers that do not answer", _judge_nfs, (NFS,), ("mount", "host")),

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 
 from wholestack.health import telemetry
 from wholestack.health.check import Cause, Check, Seen, Symptom, Trait
-from wholestack.health.formats.sysfs import nothing_printed, number, read_tree, trusted
+from wholestack.health.formats.sysfs import grep_failure, number, read_tree
 from wholestack.health.parts import Part
 from wholestack.health.probe import Format, Probe
 from wholestack.remote.batch import Command
@@ -38,11 +38,15 @@ PARAMETERS = Probe(
             read=read_tree,
         ),
     ),
-    absent=nothing_printed("none of the parameters is there"),
-    failure=trusted,
+    failure=grep_failure,
 )
 
-KERNEL = Part(kind="kernel")
+
+def _part(name: str) -> Part:
+    """Each parameter is a part of its own: one that is known to be wrong explains no other."""
+    return Part(kind="kernel", key=name)
+
+
 DIFFERS = Cause(
     code="kernel.parameter_differs",
     says="kernel parameter differs",
@@ -93,7 +97,7 @@ def judge_parameters(seen: Seen) -> Iterator[Symptom]:
     text = _value(tree, "tainted")
     taint = number(text)
     if text is not None and taint is None:
-        yield Symptom(cause=telemetry.FIELD, part=KERNEL, evidence=(f"tainted: {text[:40]}",))
+        yield Symptom(cause=telemetry.FIELD, part=_part("tainted"), evidence=(f"tainted: {text[:40]}",))
     reasons = [words for bit, words in BAD_TAINTS if (taint or 0) >> bit & 1]
     if reasons:
         yield Symptom(cause=TAINTED, evidence=(f"/proc/sys/kernel/tainted: {taint} ({', '.join(reasons)})",))
@@ -104,7 +108,7 @@ def _must_be_off(tree: Mapping[str, str], name: str, cause: Cause) -> Iterator[S
     if text is None or text == "0":
         return
     known = number(text) is not None
-    yield Symptom(cause=cause if known else telemetry.FIELD, part=KERNEL, evidence=(f"{name}: {text[:40]}",))
+    yield Symptom(cause=cause if known else telemetry.FIELD, part=_part(name), evidence=(f"{name}: {text[:40]}",))
 
 
 def _value(tree: Mapping[str, str], name: str) -> str | None:
@@ -115,14 +119,16 @@ def _traits(seen: Seen) -> Iterator[Trait]:
     tree = seen.of(PARAMETERS)
     for name in COMPARED_NUMBERS:
         if (value := number(_value(tree, name))) is not None:
-            yield Trait(name=f"kernel.{name}", value=value, differs=DIFFERS, part=KERNEL)
+            yield Trait(name=f"kernel.{name}", value=value, differs=DIFFERS, part=_part(name))
     pages = re.search(r"\[(\w+)\]", _value(tree, "enabled") or "")
     if pages:
-        yield Trait(name="kernel.transparent_hugepage", value=pages[1], differs=DIFFERS, part=KERNEL)
+        yield Trait(
+            name="kernel.transparent_hugepage", value=pages[1], differs=DIFFERS, part=_part("transparent_hugepage")
+        )
     line = _value(tree, "cmdline")
     if line is not None:
         options = sorted(word for word in line.split() if word.partition("=")[0] in COMPARED_OPTIONS)
-        yield Trait(name="kernel.options", value=" ".join(options), differs=DIFFERS, part=KERNEL)
+        yield Trait(name="kernel.options", value=" ".join(options), differs=DIFFERS, part=_part("options"))
 
 
 CHECKS = (

@@ -9,7 +9,8 @@ from wholestack.health.check import Cause, Check, Counter, Limit, Seen, Symptom,
 from wholestack.health.formats.dmidecode import Slot, looks_like_dmidecode, no_tables, read_slots
 from wholestack.health.formats.edac import Module, looks_like_edac, read_edac
 from wholestack.health.formats.proc import looks_like_meminfo, read_meminfo
-from wholestack.health.formats.sysfs import nothing_printed, trusted
+from wholestack.health.formats.sysfs import grep_failure, no_files
+from wholestack.health.growth import Growth, Levels, Memory
 from wholestack.health.parts import Part
 from wholestack.health.probe import Format, Probe
 from wholestack.remote.batch import Command
@@ -27,8 +28,8 @@ EDAC = Probe(
         max_bytes=500_000,
     ),
     formats=(Format(name="EDAC in /sys", matches=looks_like_edac, read=read_edac),),
-    absent=nothing_printed("the kernel counts no memory errors (no EDAC driver)"),
-    failure=trusted,
+    absent=no_files("the kernel counts no memory errors (no EDAC driver)", "/sys/devices/system/edac/mc"),
+    failure=grep_failure,
 )
 
 MEMINFO = Probe(
@@ -92,11 +93,9 @@ MIXED = Cause(
     status="warn",
 )
 
-CE_RATE = Limit(
-    name="memory.corrected_per_hour", default=10, about="corrected errors an hour since the last look, a warning"
-)
+CE_RATE = Limit(name="memory.corrected_per_hour", default=10, about="corrected errors within an hour, a warning")
 CE_BOOT_RATE = Limit(
-    name="memory.corrected_per_hour_since_boot", default=1, about="the same, at first sight and so since boot"
+    name="memory.corrected_per_hour_since_boot", default=1, about="the same, in the mean since boot at the first look"
 )
 CE_LEAST = Limit(name="memory.corrected_least", default=20, about="fewer corrected errors than this are never judged")
 
@@ -127,26 +126,25 @@ def judge_edac(seen: Seen) -> Iterator[Symptom]:
 
 
 def _corrected(module: Module, part: Part, seen: Seen) -> Iterator[Symptom]:
-    if module.corrected is None or module.corrected < seen.limit(CE_LEAST):
-        return
-    rate = seen.rate(Counter(name="memory.corrected", value=module.corrected, part=part.identity))
-    if rate is None:
-        evidence = f"{module.corrected} corrected errors, since when is not known"
-        yield Symptom(cause=CORRECTED, part=part, evidence=(evidence, *module.lines))
-        return
-    limit = seen.limit(CE_RATE if rate.since == "last look" else CE_BOOT_RATE)
-    if rate.delta >= seen.limit(CE_LEAST) and rate.per_hour >= limit:
-        evidence = f"{rate.delta} corrected errors in {rate.hours:.1f} h (since {rate.since})"
-        yield Symptom(cause=CORRECTED, part=part, evidence=(evidence, *module.lines))
+    growth = _growth(module, seen)
+    if growth is not None and growth.status != "ok":
+        yield Symptom(cause=CORRECTED, part=part, evidence=(growth.says, *module.lines))
+
+
+def _growth(module: Module, seen: Seen) -> Growth | None:
+    """Of the corrected errors; the uncorrectable ones are a fail until the reboot that repairs them clears them."""
+    if module.corrected is None or module.corrected < 0:
+        return None
+    least = seen.limit(CE_LEAST)
+    levels = Levels(warn=seen.limit(CE_RATE), boot_warn=seen.limit(CE_BOOT_RATE), least=least, timeless=least)
+    counter = Counter(name="memory.corrected", value=module.corrected, part=dimm_part(module).identity)
+    return Memory(seen).growth(counter, levels)
 
 
 def _counters(seen: Seen) -> Iterator[Counter]:
     for module in seen.of(EDAC):
-        part = dimm_part(module).identity
-        if module.corrected is not None:
-            yield Counter(name="memory.corrected", value=module.corrected, part=part)
-        if module.uncorrected is not None:
-            yield Counter(name="memory.uncorrected", value=module.uncorrected, part=part)
+        growth = _growth(module, seen)
+        yield from growth.keep if growth is not None else ()
 
 
 def judge_size(seen: Seen) -> Iterator[Symptom]:

@@ -17,34 +17,47 @@ from wholestack.health.formats.mounts import (
     read_mounts,
     read_swaps,
 )
-from wholestack.health.formats.sysfs import nothing_printed, trusted
+from wholestack.health.formats.sysfs import no_such_path
 from wholestack.health.parts import Part
 from wholestack.health.probe import Format, Probe
-from wholestack.remote.batch import Command
+from wholestack.remote.batch import Command, Output
 
 MOUNTS = Probe(
     command=Command(name="mounts", shell="cat /proc/mounts", limit_s=5, max_bytes=1_000_000),
     formats=(Format(name="/proc/mounts", matches=looks_like_mounts, read=read_mounts),),
 )
+
+
+def _no_fstab(output: Output) -> str:
+    """None, or one that was read and is empty."""
+    empty = output.exit_status == 0 and not (output.stdout + output.stderr).strip()
+    return "/etc/fstab is empty" if empty else no_such_path("no /etc/fstab", "/etc/fstab")(output)
+
+
+def _no_nfs(output: Output) -> str:
+    """The table of mounts was read (else the command ends with 2), and the loop had nothing to do."""
+    done = output.exit_status == 0 and not (output.stdout + output.stderr).strip()
+    return "no NFS mount" if done else ""
+
+
 FSTAB = Probe(
     command=Command(name="fstab", shell="cat /etc/fstab", limit_s=5, max_bytes=200_000),
     formats=(Format(name="/etc/fstab", matches=looks_like_fstab, read=read_mounts),),
-    absent=nothing_printed("no /etc/fstab"),
+    absent=_no_fstab,
 )
 NFS = Probe(
     command=Command(
         name="nfs",
         # Side by side, so that many dead mounts cost no more time than one.
         shell=(
-            "for m in $(awk '$3 ~ /^nfs/ {print $2}' /proc/mounts); do "
+            "places=$(awk '$3 ~ /^nfs/ {print $2}' /proc/mounts) || exit 2; for m in $places; do "
             '(timeout -s KILL 3 stat -f "$(printf %b "$m")" >/dev/null 2>&1; echo "$? $m") & done; wait'
         ),
         limit_s=10,
         max_bytes=200_000,
     ),
     formats=(Format(name="exit status of stat -f, mount point", matches=looks_like_answers, read=read_answers),),
-    absent=nothing_printed("no NFS mount"),
-    failure=trusted,
+    absent=_no_nfs,
 )
 SWAP: Probe[list[Swap]] = Probe(
     command=Command(name="swap", shell="cat /proc/swaps", limit_s=5, max_bytes=50_000),
@@ -56,7 +69,7 @@ READ_ONLY = Cause(
     says="file system turned read-only",
     owner="cluster team",
     remedy="dmesg names the error below it; drain the host, unmount, fsck; if the drive gave it, replace the drive",
-    explains=("kernel.readonly",),
+    explains=("kernel.readonly", "kernel.file_system"),
 )
 MISSING = Cause(
     code="mount.missing",

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from wholestack.health.check import Cause, Limit, Seen, Symptom
-from wholestack.health.formats.kernel_log import KernelLog, Line, looks_like_kernel_log, read_kernel_log
+from wholestack.health.formats.kernel_log import MOST_LOG_BYTES, KernelLog, Line, looks_like_kernel_log, read_kernel_log
 from wholestack.health.formats.nvidia_query import looks_like_csv, looks_like_metrics, read_csv, read_metrics
 from wholestack.health.formats.nvidia_smi import (
     Gpu,
@@ -58,7 +58,7 @@ def _dmesg_failure(output: Output) -> str:
 KERNEL_LOG: Probe[KernelLog] = Probe(
     command=Command(
         name="kernel_log",
-        shell="(dmesg -x --time-format iso || dmesg -T || dmesg) | tail -c 1500000",
+        shell=f"(dmesg -x --time-format iso || dmesg -T || dmesg) | tail -c {MOST_LOG_BYTES}",
         limit_s=10,
         max_bytes=1_600_000,
     ),

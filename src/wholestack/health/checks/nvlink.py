@@ -9,7 +9,7 @@ import re
 from collections import Counter as Tally
 from collections.abc import Iterable, Iterator, Mapping
 
-from wholestack.health.check import Cause, Check, Counter, Limit, Rate, Seen, Symptom, Trait
+from wholestack.health.check import Cause, Check, Counter, Limit, Seen, Symptom, Trait
 from wholestack.health.checks.gpu_presence import lost_keys
 from wholestack.health.checks.nvidia import NVIDIA_SMI, raise_if_hung
 from wholestack.health.checks.pci import INVENTORY as PCI
@@ -22,6 +22,7 @@ from wholestack.health.formats.nvlink import (
     read_errors,
     read_states,
 )
+from wholestack.health.growth import Growth, Levels, Memory
 from wholestack.health.parts import Part
 from wholestack.health.probe import Format, Probe
 from wholestack.health.telemetry import FIELD
@@ -103,6 +104,8 @@ PER_HOUR = Limit(name="nvlink.errors_per_hour", default=5, about="errors an hour
 STORM = Limit(name="nvlink.storm_per_hour", default=1000, about="errors an hour on one link that are a fail")
 FEWEST = 5
 """Fewer errors than this are no rate."""
+MARKER = "nvlink.asked"
+"""Kept of every GPU whose links told their errors."""
 _ENDS = (0xFFFF, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)
 _MODULES = re.compile(r"SXM|HGX|GB\d00|\bB[23]00\b|\bGH200\b|\bH20\b|H100 80GB HBM3|\bH200$|NVIDIA H200\s*$")
 
@@ -202,20 +205,17 @@ def _judge_errors(seen: Seen) -> Iterator[Symptom]:
     for each in seen.of(ERRORS):
         total = _total(each)
         ends = [f"{name}: {count}" for name, count in each.counts.items() if count in _ENDS]
-        if not (total or ends or each.unread):
-            continue
         part = _link_part(_gpu_part(each.index, each.uuid, known), each.link)
         if ends:
             yield Symptom(cause=SATURATED, part=part, evidence=tuple(ends))
         if each.unread:
             yield Symptom(cause=FIELD, part=part, evidence=each.unread)
-        rate = None if ends else _rate(total, part, seen)
-        if rate is None or rate.delta < FEWEST or rate.per_hour <= seen.limit(PER_HOUR):
+        growth = None if ends else _growth(total, part, seen)
+        if growth is None or growth.status == "ok":
             continue
-        cause = ERROR_STORM if rate.per_hour > seen.limit(STORM) else ERROR_RATE
+        cause = ERROR_STORM if growth.status == "fail" else ERROR_RATE
         shown = ", ".join(f"{name} {count}" for name, count in each.counts.items() if count and _is_error(name))
-        evidence = (f"{rate.delta} errors in {rate.hours:.2g} h since {rate.since}: {shown}",)
-        yield Symptom(cause=cause, part=part, evidence=evidence)
+        yield Symptom(cause=cause, part=part, evidence=(f"{growth.says}: {shown or 'cleared since'}",))
 
 
 def _is_error(name: str) -> bool:
@@ -226,29 +226,25 @@ def _total(each: LinkErrors) -> int:
     return sum(count for name, count in each.counts.items() if count and _is_error(name))
 
 
-def _rate(total: int, part: Part, seen: Seen) -> Rate | None:
-    """Errors of a link since the last look; a link that had none then was not kept, its GPU was."""
-    counter = Counter(name="nvlink.errors", value=total, part=part.identity)
-    before = seen.before
-    if before is None or before.boot_id != seen.boot_id or seen.now <= before.at:
-        return seen.rate(counter)
-    kept = {(old.name, old.part) for old in before.counters}
-    if (counter.name, counter.part) not in kept and ("nvlink.errors_of_gpu", part.within[0]) in kept:
-        return Rate(delta=total, hours=(seen.now - before.at) / 3600, since="last look")
-    return seen.rate(counter)
+def _growth(total: int, part: Part, seen: Seen) -> Growth | None:
+    """Of the errors of a link. One that never had any is not kept, only that its GPU was asked."""
+    counter, memory = Counter(name="nvlink.errors", value=total, part=part.identity), Memory(seen)
+    if not (total or memory.knows(counter)):
+        return None
+    levels = Levels(warn=seen.limit(PER_HOUR), fail=seen.limit(STORM), least=FEWEST)
+    return memory.growth(counter, levels, marker=(MARKER, part.within[0]))
 
 
 def _error_counters(seen: Seen) -> Iterator[Counter]:
     known = _parts(seen)
-    totals: dict[tuple[int, str], int] = {}
+    asked: dict[str, None] = {}
     for each in seen.of(ERRORS):
-        total = _total(each)
-        totals[each.index, each.uuid] = totals.get((each.index, each.uuid), 0) + total
-        if total:
-            part = _link_part(_gpu_part(each.index, each.uuid, known), each.link)
-            yield Counter(name="nvlink.errors", value=total, part=part.identity)
-    for (index, uuid), value in totals.items():
-        yield Counter(name="nvlink.errors_of_gpu", value=value, part=_gpu_part(index, uuid, known).identity)
+        gpu = _gpu_part(each.index, each.uuid, known)
+        asked[gpu.identity] = None
+        full = any(count in _ENDS for count in each.counts.values())
+        growth = None if full else _growth(_total(each), _link_part(gpu, each.link), seen)
+        yield from growth.keep if growth is not None else ()
+    yield from (Counter(name=MARKER, value=1, part=gpu) for gpu in asked)
 
 
 CHECKS = (

@@ -9,35 +9,36 @@ from collections.abc import Iterator
 from wholestack.health.check import Cause, Check, Measure, Seen, Symptom
 from wholestack.health.checks.ethernet import ETHERNET_PORTS
 from wholestack.health.formats.optics import Module, looks_like_ethtool, read_ethtool
+from wholestack.health.formats.sysfs import trusted
 from wholestack.health.parts import Part
 from wholestack.health.probe import Format, NotThereError, Probe
 from wholestack.health.telemetry import FIELD
 from wholestack.remote.batch import Command, Output
 
+NO_PORT = "no network port with a device"
 
-def _trusted(output: Output) -> str:
-    """The loop ends as its last port does, and many ports have no module."""
-    return ""
+
+def _absent(output: Output) -> str:
+    if b"ethtool: not found" in output.stdout or b"ethtool: command not found" in output.stdout:
+        return "ethtool is not installed"
+    return NO_PORT if output.text.strip() == NO_PORT else ""
 
 
 OPTICS = Probe(
     command=Command(
         name="optics",
         shell=(
-            'for n in /sys/class/net/*; do [ -e "$n/device" ] && echo "== ${n##*/}" && ethtool -m "${n##*/}"; done 2>&1'
+            'found=; for n in /sys/class/net/*; do [ -e "$n/device" ] || continue; '
+            'found=1; echo "== ${n##*/}"; ethtool -m "${n##*/}"; done 2>&1; '
+            f'[ "$found" ] || echo "{NO_PORT}"'
         ),
         max_bytes=400_000,
         needs_root=True,
     ),
     formats=(Format(name="ethtool -m", matches=looks_like_ethtool, read=read_ethtool),),
-    absent=lambda output: (
-        "ethtool is not installed"
-        if b"ethtool: not found" in output.stdout or b"ethtool: command not found" in output.stdout
-        else "no network port with a device"
-        if not output.stdout.strip() and output.exit_status == 1
-        else ""
-    ),
-    failure=_trusted,
+    absent=_absent,
+    # The loop ends as its last port does, and many ports have no module.
+    failure=trusted,
 )
 
 ALARM = Cause(

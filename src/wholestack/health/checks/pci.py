@@ -5,6 +5,7 @@ it is not missing. Where at least three devices of one model all run alike, the 
 fleet will tell. GPUs clock their link down when idle, so that only its width says something.
 """
 
+import re
 from collections import Counter as Tally
 from collections.abc import Iterator
 
@@ -18,19 +19,15 @@ from wholestack.health.formats.pci import (
     read_lspci,
     read_verbose,
 )
+from wholestack.health.formats.sysfs import grep_failure, no_files
 from wholestack.health.parts import Part
 from wholestack.health.probe import Format, Probe
 from wholestack.health.telemetry import FIELD
-from wholestack.remote.batch import Command, Output
+from wholestack.remote.batch import Command
 
 LSPCI = Format(name="lspci -nn", matches=looks_like_lspci, read=read_lspci)
 VERBOSE = Format(name="lspci -vvv", matches=looks_like_verbose, read=read_verbose)
 FILES = Format(name="/sys/bus/pci/devices (grep)", matches=looks_like_links, read=read_links)
-
-
-def _failure(output: Output) -> str:
-    """``grep`` ends with 2 where one device does not have one of the files, as most do not."""
-    return f"exit status {output.exit_status}" if output.exit_status not in (0, 1, 2) else ""
 
 
 INVENTORY = Probe(command=Command(name="pci", shell="lspci -Dnn", max_bytes=200_000), formats=(LSPCI,))
@@ -44,11 +41,11 @@ LINKS = Probe(
         max_bytes=400_000,
     ),
     formats=(FILES, VERBOSE),
-    absent=lambda output: (
-        "no PCI bus on this host" if output.exit_status in (1, 2) and not output.stdout.strip() else ""
-    ),
-    failure=_failure,
+    absent=no_files("no PCI bus on this host", "/sys/bus/pci/devices"),
+    failure=grep_failure,
 )
+_ADAPTER = re.compile(r" (\S{1,40}) -> [^\n]{0,300}/([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2})\.[0-7]/infiniband/")
+"""A line of ``ls -l /sys/class/infiniband``."""
 ACS = Probe(
     command=Command(name="pci_verbose", shell="lspci -vvv", max_bytes=4_000_000, needs_root=True), formats=(VERBOSE,)
 )
@@ -58,7 +55,7 @@ DEGRADED = Cause(
     says="PCIe link runs below what it can",
     owner="vendor",
     remedy="reseat card or riser and reboot; if it stays, replace card, riser or board; see the BIOS' link settings",
-    explains=("kernel.pcie_limited",),
+    explains=("kernel.pcie_limited", "pci.link_differs"),
 )
 CHANGED = Cause(
     code="pci.link_differs",
@@ -166,13 +163,14 @@ GONE = Cause(
 def _judge_links(seen: Seen) -> Iterator[Symptom]:
     links = seen.of(LINKS)
     told = any(link.is_verbose for link in links)
+    adapters = _adapters(seen)
     models: dict[str, list[Link]] = {}
     for link in links:
         if not link.faces_down and (told or not link.is_gpu) and _judged(link, seen, everything=told):
             models.setdefault(link.name, []).append(link)
     for alike in models.values():
         for link in alike:
-            yield from _judge_link(link, alike, told=told)
+            yield from _judge_link(link, alike, _part(link, adapters), told=told)
 
 
 def _judged(link: Link, seen: Seen, *, everything: bool) -> bool:
@@ -181,8 +179,22 @@ def _judged(link: Link, seen: Seen, *, everything: bool) -> bool:
     return everything or link.most_gts * link.most_width >= seen.limit(SLOWEST)
 
 
-def _judge_link(link: Link, alike: list[Link], *, told: bool) -> Iterator[Symptom]:
-    part = Part(kind="pci", key=link.slot, label=link.name[:60])
+def _adapters(seen: Seen) -> dict[str, str]:
+    """Names of InfiniBand and RoCE adapters by slot, if the host told: what people call the card that sits there."""
+    output = seen.outputs.get("infiniband_pci")
+    text = output.text if output is not None and output.ending == "ended" else ""
+    found: dict[str, list[str]] = {}
+    for name, address in _ADAPTER.findall(text):
+        found.setdefault(address, []).append(name)
+    return {slot: ", ".join(sorted(names)[:4]) for slot, names in found.items()}
+
+
+def _part(link: Link, adapters: dict[str, str]) -> Part:
+    label = ", ".join(filter(None, (adapters.get(link.slot), link.name[:60])))
+    return Part(kind="pci", key=link.slot, label=label)
+
+
+def _judge_link(link: Link, alike: list[Link], part: Part, *, told: bool) -> Iterator[Symptom]:
     known = (link.speed_gts, link.width, link.most_gts, link.most_width)
     if None in known:
         if link.most_gts is not None or link.speed_gts is not None:
@@ -203,9 +215,10 @@ def _below(link: Link) -> bool:
 
 
 def _link_traits(seen: Seen) -> Iterator[Trait]:
+    adapters = _adapters(seen)
     for link in seen.of(LINKS):
         if not link.faces_down and not link.is_gpu and link.speed_gts and _judged(link, seen, everything=False):
-            part = Part(kind="pci", key=link.slot, label=link.name[:60])
+            part = _part(link, adapters)
             value = f"{link.speed_gts:g} GT/s x{link.width}"
             yield Trait(name="pci.link", value=value, differs=CHANGED, part=part)
 

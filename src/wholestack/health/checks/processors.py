@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from wholestack.health import telemetry
 from wholestack.health.check import Cause, Check, Counter, Limit, Seen, Symptom, Trait
 from wholestack.health.formats.proc import cpu_count, looks_like_counted, looks_like_lscpu, read_counted, read_lscpu
-from wholestack.health.formats.sysfs import nothing_printed, number, read_tree, trusted
+from wholestack.health.formats.sysfs import grep_failure, no_files, no_such_path, number, read_tree
+from wholestack.health.growth import Growth, Levels, Memory
 from wholestack.health.parts import Part
 from wholestack.health.probe import Format, Probe, UnreadableError
 from wholestack.remote.batch import Command
@@ -32,8 +33,10 @@ THROTTLE = Probe(
     formats=(
         Format(name="throttle counts in /sys", matches=lambda text: "throttle_count:" in text[:500], read=read_tree),
     ),
-    absent=nothing_printed("the kernel counts no throttling (virtual machine, or another architecture)"),
-    failure=trusted,
+    absent=no_files(
+        "the kernel counts no throttling (virtual machine, or another architecture)", "/sys/devices/system/cpu"
+    ),
+    failure=grep_failure,
 )
 GOVERNOR = Probe(
     command=Command(
@@ -43,7 +46,10 @@ GOVERNOR = Probe(
         max_bytes=10_000,
     ),
     formats=(Format(name="governors, counted", matches=looks_like_counted, read=read_counted),),
-    absent=nothing_printed("the kernel scales no frequency (virtual machine, or set by the firmware)"),
+    absent=no_such_path(
+        "the kernel scales no frequency (virtual machine, or set by the firmware)",
+        "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
+    ),
 )
 
 
@@ -96,8 +102,8 @@ NUMA = Probe(
             read=read_nodes,
         ),
     ),
-    absent=nothing_printed("the kernel knows no NUMA nodes"),
-    failure=trusted,
+    absent=no_files("the kernel knows no NUMA nodes", "/sys/devices/system/node"),
+    failure=grep_failure,
 )
 
 CPU = Part(kind="cpu")
@@ -202,10 +208,19 @@ def judge_throttle(seen: Seen) -> Iterator[Symptom]:
     if wrong:
         yield Symptom(cause=telemetry.FIELD, part=CPU, evidence=tuple(wrong[:4]))
     for counter in _throttles(tree):
-        rate = seen.rate(counter)
-        if rate is not None and rate.per_hour >= seen.limit(THROTTLE_RATE):
-            evidence = f"{counter.part} throttled {rate.delta} times in {rate.hours:.1f} h (since {rate.since})"
+        growth = _growth(counter, seen)
+        if growth.status != "ok":
+            evidence = f"{counter.part}: {growth.says}"
             yield Symptom(cause=THROTTLED, part=_throttled(tree, counter), evidence=(evidence,))
+
+
+def _growth(counter: Counter, seen: Seen) -> Growth:
+    return Memory(seen).growth(counter, Levels(warn=seen.limit(THROTTLE_RATE)))
+
+
+def _counters(seen: Seen) -> Iterator[Counter]:
+    for counter in _throttles(seen.of(THROTTLE)):
+        yield from _growth(counter, seen).keep
 
 
 def _throttles(tree: Mapping[str, str]) -> Iterator[Counter]:
@@ -277,7 +292,7 @@ CHECKS = (
         causes=(THROTTLED,),
         limits=(THROTTLE_RATE,),
         judge=judge_throttle,
-        counters=lambda seen: _throttles(seen.of(THROTTLE)),
+        counters=_counters,
     ),
     Check(
         name="cpu.governor",

@@ -23,7 +23,7 @@ from wholestack.health.checks.nvidia import (
     recent,
     unreliable,
 )
-from wholestack.health.formats.kernel_log import MOST_LINES_A_WORD, Line
+from wholestack.health.formats.kernel_log import KernelLog, Line
 from wholestack.health.formats.nvidia_smi import Gpu, reading
 from wholestack.health.formats.xids import BENIGN_SXIDS, XidClass, meaning
 from wholestack.health.parts import Part, pci_key
@@ -147,6 +147,13 @@ SWITCH_NONFATAL = Cause(
     remedy="watch it: run the vendor's diagnostic when the host is idle, ask for support if it goes on",
     status="warn",
 )
+LOG_CUT = Cause(
+    code="kernel.log_cut",
+    says="the kernel log is so long that not all of the last hours is seen",
+    owner="cluster team",
+    remedy="read it on the host (journalctl -k | grep -E 'Xid|SXid'), and stop what floods it",
+    status="unknown",
+)
 CAUSES: dict[XidClass, Cause] = {
     "off_bus": OFF_BUS, "memory": MEMORY, "remap_event": REMAP, "remap_failure": REMAP_FAILURE, "contained": CONTAINED,
     "reset": RESET, "gsp": GSP, "hardware": HARDWARE, "nvlink": NVLINK, "nvlink5": NVLINK, "power_cable": POWER_CABLE,
@@ -269,14 +276,27 @@ def _judge_xid(seen: Seen) -> Iterator[Symptom]:
             groups.setdefault((_part(xid, known), xid.code, xid.injected), []).append((xid, line))
     lost = [(line.at, f"gpu {key}") for line, key, _ in gone(dated)]
     holders = _holders([each for group in groups.values() for each in group], known, lost)
+    log = seen.of(KERNEL_LOG)
+    least = "at least " if "NVRM" in log.flooded else ""
     symptoms = [
         symptom
         for (part, code, _), found in groups.items()
-        for symptom in _of_group(_held(part, code, holders), [xid for xid, _ in found], found[-1][1], known)
+        for symptom in _of_group(_held(part, code, holders), [xid for xid, _ in found], found[-1][1], known, least)
     ]
     # Equals are merged and keep the status of the first, so the mild ones come last.
     yield from _by_first_link(sorted(symptoms, key=lambda symptom: symptom.status == "warn"))
     yield from _repeated(lines, known, seen)
+    yield from _not_seen(log, seen)
+
+
+def _not_seen(log: KernelLog, seen: Seen) -> Iterator[Symptom]:
+    """Where the log was cut so short that it does not reach back through the quiet hours."""
+    now = seen.now if seen.uptime_s is not None else None
+    if log.cut is not None:
+        reaches_h = log.age_hours(log.cut, now=now, uptime_s=seen.uptime_s)
+        if reaches_h < seen.limit(QUIET_HOURS):
+            words = f"the log was cut: events older than {reaches_h:.1f} hours are not seen; it begins:"
+            yield Symptom(cause=LOG_CUT, part=Part(kind="kernel"), evidence=(words, log.cut.text))
 
 
 def _by_first_link(symptoms: Iterable[Symptom]) -> Iterator[Symptom]:
@@ -351,12 +371,11 @@ def _part(xid: Xid, known: dict[str, Gpu]) -> Part:
     return gpu
 
 
-def _of_group(part: Part, xids: Sequence[Xid], newest: Line, known: dict[str, Gpu]) -> Iterator[Symptom]:
+def _of_group(part: Part, xids: Sequence[Xid], newest: Line, known: dict[str, Gpu], least: str) -> Iterator[Symptom]:
     """All lines of one code at one part: the newest stands for them, with their number."""
     last = xids[-1]
     kind, words = meaning(last.code)
-    times = f"{len(xids)} times" if len(xids) < MOST_LINES_A_WORD else f"at least {len(xids)} times"
-    evidence = (f"Xid {last.code} ({words}), {times}; the last one:", newest.text)
+    evidence = (f"Xid {last.code} ({words}), {least}{len(xids)} times; the last one:", newest.text)
     if last.injected:
         yield Symptom(cause=INJECTED, part=part, evidence=evidence)
     elif kind == "recovery":
@@ -422,8 +441,8 @@ CHECKS = (
         name="gpu.xid",
         about="Xids of the running kernel by class: hardware, reset, memory, NVLink, program",
         probes=(KERNEL_LOG, NVIDIA_SMI),
-        parts=("gpu", "nvlink"),
-        causes=tuple(dict.fromkeys((*CAUSES.values(), REPEATED, INJECTED))),
+        parts=("gpu", "nvlink", "kernel"),
+        causes=tuple(dict.fromkeys((*CAUSES.values(), REPEATED, INJECTED, LOG_CUT))),
         limits=(QUIET_HOURS, JOB_HOURS, MANY_PROGRAMS),
         judge=_judge_xid,
     ),

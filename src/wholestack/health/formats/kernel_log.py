@@ -8,8 +8,10 @@ syslog), by seconds since boot (``uptime``), or not at all. :meth:`KernelLog.age
 the look".
 """
 
+import calendar
+import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
@@ -22,12 +24,18 @@ LEAP_YEAR = 2000
 """Stands for the year of dates that have none."""
 ZONE_SLACK_HOURS = 14.0
 """A local time without zone may be off by this much; such a line is taken to be that much younger."""
+LEAP_DAY_S = datetime(LEAP_YEAR, 2, 29, tzinfo=UTC).timestamp()
 MOST_LINES_A_WORD = 500
-"""Of a word that floods the log only the newest lines are taken apart."""
+"""Of a word that floods the log the newest lines are taken apart; of older ones only the first and the last of each
+event, so that ten thousand programs that fail do not hide the one error of the memory before them."""
+MOST_EVENTS_A_WORD = 2_000
+"""Different ones among those older lines."""
+MOST_LOG_BYTES = 1_500_000
+"""The newest ones, which are asked for."""
 
 WORDS = (
     "NVRM", "SXid", "ut of memory", "oom-kill", "oom_reaper", "achine check", "Hardware Error", "mce: ",
-    "I/O error", "nvme", "Emask", "ead-only", "readonly", "Shutting down filesystem", "nfs: server",
+    "I/O error", " error, dev ", "nvme", "Emask", "ead-only", "readonly", "Shutting down filesystem", "nfs: server",
     "blocked for more than",
     "lockup", "LOCKUP", "stall", "BUG", "Oops", "Kernel panic", "general protection", "mlx5_core", "Link is ",
     "throttled", "AER: ", "EXT4-fs error", "EDAC MC",
@@ -43,6 +51,8 @@ _HEAD = re.compile(
     r"|\d{1,3},\d{1,20},(?P<kmsg>\d{1,18}),[^;\n]{0,200};)?"
 )
 _FROM = re.compile(r"\S{1,255} kernel(?:\[\d{1,10}\])?: (?:\[\s{0,8}\d{1,10}\.\d{1,9}\] )?")
+_NUMBERED = re.compile(r"S?Xid \([^)\n]{1,40}\): \d{1,6}")
+_LONG_NUMBER = re.compile(r"0x[0-9a-f]{1,16}|\d{3,20}")
 _BOOT = re.compile(r"Linux version \d|-- (?:Boot [0-9a-f]{8,}|Reboot) --")
 
 
@@ -69,6 +79,12 @@ class KernelLog:
     """Lines that hold each of the words, in the order of the log."""
     newest: dict[Clock, float] = field(default_factory=dict)
     """Time of the last line, by clock."""
+    flooded: frozenset[str] = frozenset()
+    """Words of which not every line is kept."""
+    cut: Line | None = None
+    """The oldest line that is kept of everything, where older ones may be missing; ``None`` if none are."""
+    leap: bool = False
+    """Whether it has a 29 February, which tells the kind of year where lines have none."""
 
     def holding(self, *words: str) -> list[Line]:
         """Lines with any of these words, in the order of the log, each once."""
@@ -90,7 +106,10 @@ class KernelLog:
             reference = newest if uptime_s is None else max(uptime_s, newest)
             return max(0.0, reference - line.at) / 3600
         if line.clock == "yearly":
-            return _age_within_year(line.at, newest if now is None else _within_year(now), slack=now is not None)
+            if now is None:
+                return _age_within_year(line.at, newest, leap=self.leap)
+            leap = calendar.isleap(datetime.fromtimestamp(now, UTC).year)
+            return max(0.0, _age_within_year(line.at, _within_year(now), leap=leap) - ZONE_SLACK_HOURS)
         if now is None:
             return max(0.0, newest - line.at) / 3600
         slack = ZONE_SLACK_HOURS if line.clock == "naive" else 0.0
@@ -102,12 +121,14 @@ def _within_year(at: float) -> float:
     return datetime.fromtimestamp(at, UTC).replace(year=LEAP_YEAR).timestamp()
 
 
-def _age_within_year(at: float, reference: float, *, slack: bool) -> float:
+def _age_within_year(at: float, reference: float, *, leap: bool) -> float:
     """Hours; a date that lies a little ahead is now, one that lies far ahead is of last year."""
     hours = (reference - at) / 3600
     if hours < -24:
         hours += 366 * 24
-    return max(0.0, hours - (ZONE_SLACK_HOURS if slack else 0.0))
+    if at < LEAP_DAY_S < reference and not leap:
+        hours -= 24
+    return max(0.0, hours)
 
 
 def looks_like_kernel_log(text: str) -> bool:
@@ -127,8 +148,20 @@ def read_kernel_log(text: str) -> KernelLog:
     """
     if "\x00" in text[:100_000]:
         raise UnreadableError("holds NUL bytes: not a text")
-    text = text[_last_boot(text) :]
-    return KernelLog(by_word=_by_word(text), newest=_newest(text))
+    boot = _last_boot(text)
+    return _log(text[boot:], None if boot else _cut(text))
+
+
+def _cut(text: str) -> Line | None:
+    """The first whole line of a text that is as long as what is asked for and begins in the middle of a line.
+
+    A character may be several bytes, one replaced byte is one character: nine tenths are near enough.
+    """
+    if len(text) < 0.9 * MOST_LOG_BYTES:
+        return None
+    end = text.find("\n") + 1
+    second = _apart(text[end : end + 2000].partition("\n")[0], end)
+    return second if _apart(text[: min(end, 2000)]).clock == "none" and second.clock != "none" else None
 
 
 def _last_boot(text: str) -> int:
@@ -145,23 +178,72 @@ def _last_boot(text: str) -> int:
     return 0
 
 
-def _by_word(text: str) -> dict[str, tuple[Line, ...]]:
+def _log(text: str, cut: Line | None) -> KernelLog:
+    """A log of one boot. Where a word has too many different events, it is cut at the oldest line kept of all."""
     lines: dict[int, Line] = {}
     found: dict[str, tuple[Line, ...]] = {}
+    flooded: set[str] = set()
+    forgot: list[int] = []
+    named: dict[int, str] = {}
     for word in WORDS:
-        starts = sorted(_starts(text, word))
+        newest_first = _starts(text, word)
+        starts = list(itertools.islice(newest_first, MOST_LINES_A_WORD))
+        older = _events(text, newest_first, named) if len(starts) == MOST_LINES_A_WORD else {}
+        if older:
+            flooded.add(word)
+            if len(older) > MOST_EVENTS_A_WORD:
+                forgot.append(starts[-1])
+            starts += {start for first_and_last in older.values() for start in first_and_last}
+        starts.sort()
         for start in starts:
             if start not in lines:
-                end = text.find("\n", start)
-                lines[start] = _apart(_joined(text, start, end if end >= 0 else len(text)), start)
+                lines[start] = _apart(_joined(text, start, _end(text, start)), start)
         found[word] = tuple(lines[start] for start in starts)
-    return found
+    return KernelLog(
+        by_word=found,
+        newest=_newest(text),
+        flooded=frozenset(flooded),
+        cut=lines[max(forgot)] if forgot else cut,
+        leap="Feb 29 " in text,
+    )
+
+
+def _events(text: str, starts: Iterable[int], named: dict[int, str]) -> dict[str, tuple[int, int]]:
+    """Where the first and the last line of every event begin; of at most one event more than is allowed.
+
+    Args:
+        text: The log.
+        starts: Where its lines begin, the newest first.
+        named: Events by line; what is found is added, since a line may hold several words.
+    """
+    events: dict[str, tuple[int, int]] = {}
+    for start in starts:
+        event = named.get(start) or named.setdefault(start, _event(text, start))
+        if event in events:
+            events[event] = (start, events[event][1])
+        elif len(events) <= MOST_EVENTS_A_WORD:
+            events[event] = (start, start)
+    return events
+
+
+def _event(text: str, start: int) -> str:
+    """What happened at which device: number and address of an Xid, else the words without long numbers."""
+    head = _HEAD.match(text, start)
+    begin = head.end() if head is not None else start
+    line = text[begin : min(_end(text, begin), begin + 300)]
+    xid = _NUMBERED.search(line)
+    return xid[0] if xid is not None else _LONG_NUMBER.sub("#", line[:200])
+
+
+def _end(text: str, start: int) -> int:
+    end = text.find("\n", start)
+    return end if end >= 0 else len(text)
 
 
 def _starts(text: str, word: str) -> Iterator[int]:
     """Where lines with the word begin, the newest first."""
     position = len(text)
-    for _ in range(MOST_LINES_A_WORD):
+    while True:
         position = text.rfind(word, 0, position)
         if position < 0:
             return

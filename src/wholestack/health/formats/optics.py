@@ -103,7 +103,7 @@ class _Readings:
         if " alarm" in low or " warning" in low:
             self._flag(name, value, self.alarms if " alarm" in low else self.warnings)
         elif low == "module temperature":
-            self.temperature_c = self._number(name, value, r"(-?\d+(?:\.\d+)?) degrees C")
+            self.temperature_c = self._number(name, value, r"(-?\b\d{1,4}(?:\.\d{1,9})?) degrees C")
         elif re.match(r"(?:receiver signal|rcvr signal)", low) and "power" in low:
             self._power(name, value, self.rx_dbm)
         elif re.match(r"(?:laser output power|transmit avg optical power)", low):
@@ -117,7 +117,7 @@ class _Readings:
 
     def _power(self, name: str, value: str, found: list[float]) -> None:
         # No light at all is "-inf dBm".
-        dbm = self._number(name, value.replace("-inf", "-40.00"), r"/ (-?\d+(?:\.\d+)?) dBm")
+        dbm = self._number(name, value.replace("-inf", "-40.00"), r"/ (-?\d{1,4}(?:\.\d{1,9})?) dBm")
         if dbm is not None:
             found.append(dbm)
 

@@ -1,7 +1,8 @@
 """``grep -s . FILE...``: many one-line files of ``/sys`` or ``/proc`` in one output, a line ``path:value`` each.
 
-``grep`` ends with 2 where one file of many is missing, so its exit status says nothing; an output without any line
-means that the kernel has no such files.
+``grep`` ends with 2 where one file of many is missing, so 0, 1 and 2 say nothing. No output is not "no such files": the
+shell may not have got so far. "Not there" needs evidence: ``No such file or directory`` for that very path, or a
+``grep -s`` that ended with 2 and without a word, as it does where none of its files exists.
 """
 
 import re
@@ -33,14 +34,50 @@ def filled_lines(text: str) -> list[str]:
     return [line for line in text.split("\n") if line and not line.isspace()]
 
 
-def nothing_printed(what: str) -> Callable[[Output], str]:
-    """For :attr:`Probe.absent`: says ``what`` if the command printed nothing on standard output."""
-    return lambda output: "" if output.stdout.strip() else what
+def no_such_path(what: str, path: str) -> Callable[[Output], str]:
+    """For :attr:`Probe.absent`: says ``what`` if nothing was printed but that this path does not exist.
+
+    ``cd`` of dash gives no reason: ``cd: can't cd to PATH``.
+    """
+
+    def absent(output: Output) -> str:
+        said = filled_lines(output.stderr.decode(errors="replace"))
+        gone = bool(said) and all(_says_gone(line, path) for line in said)
+        return what if gone and not output.stdout.strip() and output.exit_status in _BY_ITSELF else ""
+
+    return absent
+
+
+def no_files(what: str, path: str) -> Callable[[Output], str]:
+    """For :attr:`Probe.absent` of ``cd PATH && grep -s . FILE...``: says ``what`` if folder or files do not exist."""
+    no_path = no_such_path(what, path)
+
+    def absent(output: Output) -> str:
+        silent = not (output.stdout + output.stderr).strip() and output.exit_status == _NO_FILE
+        return what if silent else no_path(output)
+
+    return absent
+
+
+def grep_failure(output: Output) -> str:
+    """For :attr:`Probe.failure` of ``grep`` on many files: it ends with 2 where one is missing, as some mostly are."""
+    return "" if output.exit_status in _BY_ITSELF else f"exit status {output.exit_status}"
 
 
 def trusted(_: Output) -> str:
     """For :attr:`Probe.failure`: the exit status says nothing, the text must."""
     return ""
+
+
+_NO_FILE = 2
+_BY_ITSELF = (0, 1, 2)
+"""Exit statuses of a shell, ``grep``, ``cat`` or ``ls`` that was not killed."""
+
+
+def _says_gone(line: str, path: str) -> bool:
+    tail = re.search(rf"{re.escape(path)}(?![\w/.*-])(.*)", line)
+    reason = tail[1].strip("'\" ") if tail is not None else "?"
+    return reason.endswith("No such file or directory") or (not reason and "can't cd to" in line)
 
 
 def number(text: str | None) -> int | None:

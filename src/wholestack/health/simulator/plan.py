@@ -61,7 +61,7 @@ def read_plan(path: Path) -> tuple[PlannedFault, ...]:
     """
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, UnicodeDecodeError, RecursionError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"{path}: cannot be read as TOML: {error}") from error
     entries = raw.pop("fault", None)
     if raw or not isinstance(entries, list):

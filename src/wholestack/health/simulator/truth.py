@@ -3,9 +3,11 @@
 The comparison knows nothing of the checks: it takes plain values. It is strict, and its rules are these.
 
 * A fault is **found** if a Finding of its host says ``fail`` or ``warn`` and is about that fault. ``unknown`` counts as
-  found only for a fault of a tool or of the connection. It is about the fault if its part names the broken part, or if
-  its check, part, cause or evidence has one of the words that go with the kind of part (:data:`WORDS`); so a false
-  alarm elsewhere on the host does not count as a find.
+  found only for a fault of a tool or of the connection. It is about a fault with names if its part names the broken
+  part, or if it blames the host or the kind of part as a whole and its check or cause has one of the words that go with
+  the kind of part (:data:`WORDS`). A fault without names has words of its own (:data:`SAID`), which its check, cause or
+  part must have. Evidence does not count: a warning of Docker may quote a driver. So neither another broken part of
+  the same kind nor a false alarm elsewhere on the host counts as a find.
 * The **right part** is named if the text of the Finding's part contains one of the names of the broken part (an
   address, a serial number, a port, a device, a mount, ...) as a whole token: ``/dev/nvme1`` is not in ``/dev/nvme10``.
   A fault whose part is the host as a whole has no names; any part is right then.
@@ -41,9 +43,55 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     "host": ("host", "kernel", "parameter", "sysctl", "numa", "huge", "transparent", "overcommit", "zone", "iommu",
              "command", "cmdline", "bios", "firmware", "tainted", "oops", "bug", "swap", "pcie", "aer", "version",
              "unreachable", "ssh", "login"),
-    "tool": (),
+    "tool": ("telemetry", "tool", "reading"),
 }  # fmt: skip
-"""Words that a Finding about such a part would use, for :func:`compare`. Empty: any."""
+"""Words that a Finding about such a part would use in check or cause, for :func:`compare`."""
+
+SAID: Mapping[str, tuple[str, ...]] = {
+    "gpu_not_enumerated": ("gpus",),
+    "gpu_persistence_off": ("persistence",),
+    "driver_library_mismatch": ("driver libraries", "driver library"),
+    "driver_not_loaded": ("driver run", "driver loaded"),
+    "driver_version_drift": ("driver version",),
+    "nvswitch_missing": ("nvswitches",),
+    "fabric_manager_dead": ("fabric manager",),
+    "fabric_manager_inactive": ("fabric manager",),
+    "fabric_manager_restarting": ("fabric manager",),
+    "hca_missing": ("adapters number", "adapters missing"),
+    "peer_memory_missing": ("peer memory", "peermem"),
+    "memory_speed_low": ("memory speed",),
+    "cpu_offline": ("cpus", "cpu count"),
+    "cpu_throttled": ("cpu throttle", "cpus throttle", "cpu hot"),
+    "machine_check": ("machine check", "machine checks"),
+    "cpu_governor": ("governor",),
+    "cpu_soft_lockup": ("cpu hung", "lockup"),
+    "numa_balancing_on": ("numa balancing",),
+    "zone_reclaim_on": ("zone reclaim",),
+    "huge_pages_drift": ("huge pages", "hugepage"),
+    "overcommit_drift": ("overcommit",),
+    "command_line_drift": ("command line", "kernel options"),
+    "kernel_drift": ("kernel version",),
+    "bios_drift": ("bios version",),
+    "kernel_oops": ("kernel crashed", "oops"),
+    "clock_not_synchronised": ("time sync", "clock source"),
+    "time_daemon_dead": ("time sync", "clock source", "chrony", "chronyd", "timesyncd", "ntp", "ntpd"),
+    "clock_offset": ("time sync", "clock off"),
+    "clock_jump": ("clock jump", "clock jumped"),
+    "docker_dead": ("docker answer", "docker failed"),
+    "containerd_dead": ("containerd answer", "containerd failed"),
+    "docker_gpu_runtime_missing": ("docker runtime",),
+    "docker_storage_driver": ("docker storage driver",),
+    "docker_version_drift": ("docker version",),
+    "swap_on": ("swap",),
+    "zombies": ("processes dead", "zombies", "defunct"),
+    "processes_blocked": ("processes blocked", "processes hang"),
+    "host_unreachable": ("telemetry host",),
+    "host_refuses_login": ("telemetry host",),
+    "host_key_changed": ("telemetry host",),
+    "host_lost_half_way": ("telemetry host",),
+    "host_answers_too_late": ("telemetry host",),
+}
+"""Of faults without names: words, all of one entry, that a Finding about it has in check, cause or part."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,14 +231,19 @@ def _nothing(truth: Truth) -> Match:
 def _about(truth: Truth, found: Found) -> bool:
     if found.status not in ({"fail", "warn", "unknown"} if truth.tool else {"fail", "warn"}):
         return False
-    if truth.names and names_part(truth, found.part):
+    if not truth.names:
+        said = _words(found.check, found.cause, found.part)
+        entries = SAID.get(truth.fault) or WORDS.get(truth.part, ())
+        return any(said.issuperset(entry.split()) for entry in entries)
+    if names_part(truth, found.part):
         return True
-    words = WORDS.get(truth.part, ())
-    if not words:
-        return True
-    text = re.split(r"[^a-z0-9]+", " ".join((found.check, found.part, found.cause, *found.evidence)).lower())
-    said = {word.rstrip("0123456789") for word in text} | set(text)
-    return any(word in said or f"{word}s" in said for word in words)
+    said = _words(found.check, found.cause)
+    whole = " " not in found.part.partition(" (")[0]
+    return whole and any(word in said or f"{word}s" in said for word in WORDS.get(truth.part, ()))
+
+
+def _words(*texts: str) -> set[str]:
+    return set(re.split(r"[^a-z0-9]+", " ".join(texts).lower()))
 
 
 def _rank(truth: Truth, found: Found) -> tuple[bool, bool, int]:

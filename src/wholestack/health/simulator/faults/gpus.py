@@ -269,11 +269,11 @@ def _no_persistence(machine: Machine, draw: Draw) -> tuple[str, ...]:
 
 
 def _stale_process(machine: Machine, draw: Draw) -> tuple[str, ...]:
-    """Memory held by a process of a job that ended days ago and lost its parent."""
+    """Memory held by a process of a job that began days ago, or when the host was young, and lost its parent."""
     gpu, pid = draw.one(machine.seen_gpus()), machine.pid()
     gpu.processes.append(GpuProcess(pid=pid, name="/usr/bin/python3", used_mib=draw.whole(900, 20_000)))
-    age_s = max(0.0, machine.uptime_s - draw.between(3, 12) * 24 * HOUR_S)
-    machine.processes.append(Process(pid=pid, ppid=1, state="Sl", started_s=age_s, user="ivan", command="python3"))
+    started_s = max(600.0, machine.uptime_s - draw.between(3, 12) * 24 * HOUR_S)
+    machine.processes.append(Process(pid=pid, ppid=1, state="Sl", started_s=started_s, user="ivan", command="python3"))
     return (str(pid), *gpu_names(gpu))
 
 
@@ -393,7 +393,8 @@ FAULTS: tuple[Fault, ...] = (
     _gpu("gpu_inforom_corrupt", "nvidia-smi(1), return code 14; Datura-ai/lium-io#707", _inforom, "vendor"),
     _gpu("gpu_mig_pending", "NVIDIA, Multi-Instance GPU User Guide (pending mode)", _mig_pending, "cluster team",
          applies=lambda machine: has_gpus(machine) and machine.gpus[0].model.mig),
-    _gpu("gpu_stale_process", "nvidia-smi(1), ps(1)", _stale_process, "cluster team", "job owner"),
+    _gpu("gpu_stale_process", "nvidia-smi(1), ps(1)", _stale_process, "cluster team", "job owner",
+         applies=lambda machine: has_gpus(machine) and machine.uptime_s > 24 * HOUR_S),
     fault("gpu_persistence_off", "service", SMI_MANUAL, _no_persistence, "cluster team", applies=has_gpus),
     fault("driver_library_mismatch", "service", "NVIDIA driver README; forum threads on API mismatch", _driver_mismatch,
           "cluster team", applies=has_gpus),

@@ -55,7 +55,8 @@ def _slower(machine: Machine, draw: Draw) -> tuple[str, ...]:
     hca = draw.one(machine.hcas)
     lower = {"400": "200 Gb/sec (4X HDR)", "200": "100 Gb/sec (2X HDR)", "100": "56 Gb/sec (4X FDR)"}
     _rate(machine, hca, lower[hca.port.rate.split(maxsplit=1)[0]])
-    return _names(hca)
+    # A RoCE port is its network interface; on an InfiniBand one the interface only runs over it.
+    return (*_names(hca), hca.netdev) if hca.port.link_layer == "Ethernet" else _names(hca)
 
 
 def _narrower(machine: Machine, draw: Draw) -> tuple[str, ...]:

@@ -151,6 +151,8 @@ def _remounted(machine: Machine, draw: Draw) -> tuple[str, ...]:
     system = draw.one([each for each in _data(machine) if each.type in {"ext4", "xfs"}])
     system.options = system.options.replace("rw", "ro", 1)
     device = system.source.rsplit("/", 1)[1]
+    if system.source.startswith("/dev/mapper/"):
+        device = "dm-0"  # the name of the block device, which ext4 and XFS print, not of its link
     if system.type == "ext4":
         machine.say(f"EXT4-fs error (device {device}): ext4_journal_check_start:83: Detected aborted journal",
                     level="crit", ago_s=300)  # fmt: skip

@@ -61,10 +61,28 @@ def _report(code: int, text: str, *, again_h: float, kills: bool, with_pid: bool
     return inject
 
 
+def _row_remapped(machine: Machine, draw: Draw) -> tuple[str, ...]:
+    """The driver notes the row in the infoROM and remaps it at the next reset; until then it is pending."""
+    names = _REMAP_EVENT(machine, draw)
+    gpu = next(gpu for gpu in machine.seen_gpus() if gpu.pci in names)
+    gpu.remap_pending = True
+    gpu.remapped_uncorrectable += 1
+    return names
+
+
 def _pid(machine: Machine, draw: Draw) -> str:
     if machine.job and draw.rng.random() < 0.7:
         return f"pid={draw.one(machine.job.pids)}, name={machine.job.command}, "
     return "pid='<unknown>', name=<unknown>, "
+
+
+_REMAP_EVENT = _report(
+    63,
+    "Row Remapper: New row (0x0000000000f1b5c2) marked for remapping, reset gpu to activate.",
+    again_h=3.0,
+    kills=False,
+    with_pid=True,
+)
 
 
 def _series(low: int, high: int = 10_000) -> Callable[[Machine], bool]:
@@ -121,12 +139,13 @@ FAULTS: tuple[Fault, ...] = (
     _xid(32, "Channel ID 00000010 intr 00040000", ("vendor", "cluster team", "job owner")),
     _xid(61, "0ca6(3098) 00000000 00000000", ("vendor", "cluster team")),
     _xid(62, "2bbf(30f4) 00000000 00000000", ("vendor", "cluster team")),
-    _xid(
-        63,
-        "Row Remapper: New row (0x0000000000f1b5c2) marked for remapping, reset gpu to activate.",
-        ("cluster team",),
+    Fault(
+        name="xid_63",
+        source="NVIDIA, GPU Memory Error Management (row remapping); Xid Errors",
+        part="gpu",
+        owners=("cluster team",),
         applies=_REMAPS,
-        kills=False,
+        inject=_row_remapped,
     ),
     _xid(
         64,

@@ -26,4 +26,4 @@ def no_folder(path: str) -> Answer:
 def grep(values: list[tuple[str, str]]) -> Answer:
     """What ``grep -s . FILE...`` prints of short files: those with an empty or no value give no line."""
     text = "".join(f"{path}:{value}\n" for path, value in values if value != "")
-    return Answer(stdout=text, exit_status=0 if text else 1)
+    return Answer(stdout=text, exit_status=0 if text else 2)

@@ -17,8 +17,10 @@ def smart(machine: Machine) -> Answer:
     """All drives."""
     drives = [drive for drive in machine.drives if drive.present]
     documents = [document(machine, drive) for drive in drives]
+    if not drives:
+        return Answer(stdout="smartctl --scan finds no drive\n", seconds=0.05)
     text = "".join(json.dumps(each, indent=2) + "\n" for each in documents)
-    status = documents[-1]["smartctl"]["exit_status"] if documents else 0
+    status = documents[-1]["smartctl"]["exit_status"]
     return Answer(stdout=text, exit_status=status, seconds=0.08 * len(drives))
 
 

@@ -45,7 +45,7 @@ def optics(machine: Machine) -> Answer:
             exit_status=127,
         )
     text = "".join(f"== {nic.name}\n{_module(nic.optic)}" for nic in machine.nics if nic.pci and nic.enumerated)
-    return Answer(stdout=text, seconds=0.3)
+    return Answer(stdout=text or "no network port with a device\n", seconds=0.3)
 
 
 def _module(optic: Optic | None) -> str:
