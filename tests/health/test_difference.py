@@ -100,3 +100,8 @@ def test_json_has_the_same(compared):
     assert {name: len(value) for name, value in document.items()} == {
         "new": 1, "healed": 1, "changed": 0, "still": 0, "unclear": 0, "altered": 0,
         "claims_no_longer_valid": 0}  # fmt: skip
+
+
+def test_a_host_that_is_silent_for_another_reason_has_not_healed(compared):
+    found = compared({"a": "unreachable"}, {"a": "host_key"})
+    assert (subjects(found.healed), subjects(found.unclear), subjects(found.new)) == ([], ["a"], ["a"])
