@@ -37,9 +37,9 @@ def test_a_form_is_told_with_its_axis_and_the_slope_that_it_keeps(spec: Dimensio
 
 @pytest.fixture(scope="module")
 def laws(tmp_path_factory: pytest.TempPathFactory) -> Laws:
-    """Laws of 24 made trials over two decades whose best width never moves; its prior says that it does."""
+    """Laws of 24 made trials over two decades that never move weight decay, whose prior says that it moves."""
     recipe = tiny_recipe(tmp_path_factory.mktemp("text"))
-    specs = [replace(each, prior_slope=0.17) if each.name == "width" else each for each in recipe.dimensions]
+    specs = [replace(each, prior_slope=0.17) if each.name == "weight_decay" else each for each in recipe.dimensions]
     recipe = replace(recipe, dimensions=tuple(specs))
     rng, trials = random.Random(0), []
     for number in range(24):
@@ -64,10 +64,9 @@ def test_a_setting_that_keeps_its_prior_slope_is_not_called_constant(laws: Laws)
     assert laws.supported, laws.refusal
     for law in laws.settings:
         assert "constant in" not in law.form
-    width = next(law for law in laws.settings if law.name == "width")
-    assert ("prior slope" in width.form) == (
-        width.form == form_in_words(replace(LR, prior_slope=0.17, prior_axis="cost"), "constant")
-    )
-    assert width.why.startswith("regret in loss on costlier trials: prior slope ")
     decay = next(law for law in laws.settings if law.name == "weight_decay")
-    assert decay.why.startswith("regret in loss on costlier trials: constant ")
+    assert decay.form == "goes as cost^0.17: its prior slope, for the trials favour no other"
+    assert decay.why.startswith("regret in loss on costlier trials: prior slope ")
+    layers = next(law for law in laws.settings if law.name == "layers")
+    assert layers.form == "the same at every cost"
+    assert layers.why.startswith("regret in loss on costlier trials: constant ")

@@ -166,12 +166,14 @@ def _judge_metric(run: RunReader, claim: Claim, trial: TrialRecord, at: float) -
 
 def _not_predicted(run: RunReader, claim: Claim, role: str, at: float) -> Finding:
     laws = run.read_optional(LAWS_RUNG if role == "large" else LAWS_SEARCH, Laws)
-    impossible = laws is not None and not laws.supported
+    if laws is not None and not laws.supported:
+        return _settling(
+            claim, "unknown", [laws.refusal, *laws.warnings], at,
+            cause="no prediction was possible", remedy=claims.TO_PREDICT, owner="job owner",
+        )  # fmt: skip
     return _settling(
-        claim, "unknown", [claim.statement], at,
-        cause="no prediction was possible" if impossible else "the run was not started",
-        remedy=claims.TO_PREDICT if impossible else "clear away what kept it from starting, then start afresh",
-        owner="job owner",
+        claim, "unknown", [claim.statement], at, cause="the run was not started",
+        remedy="clear away what kept it from starting, then start afresh", owner="job owner",
     )  # fmt: skip
 
 
