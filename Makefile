@@ -2,10 +2,12 @@
 #   TORCH=...   another build of torch: a version, a wheel file, or "torch --index-url URL" (default: torch==2.13.0)
 #   JOBS=...    test processes (default: one a core)
 #   DEMO_OUT=.. where `make demo` puts its run (default: rehearsal)
+#   BUDGET=...  how long the run of `make demo` may take (default: 8m)
 PYTHON ?= python3
 TORCH ?= torch==2.13.0
 JOBS ?= auto
 DEMO_OUT ?= rehearsal
+BUDGET ?= 8m
 VENV := .venv
 BIN := $(VENV)/bin
 
@@ -26,11 +28,15 @@ $(VENV)/.installed: $(VENV)/.torch pyproject.toml constraints.txt
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[train,report,fleet,dev,bench]'
 	@touch $@
 
-# 1 and 3 are verdicts (a claim broke, could not tell), not failures of the demo.
+# 1 and 3 are verdicts (a claim broke, could not tell), not failures of the demo. A run that has ended stays as it is.
 demo: venv
-	@if [ -f $(DEMO_OUT)/run.json ]; then ask="--resume $(DEMO_OUT)"; else ask="--out $(DEMO_OUT) --budget 8m"; fi; \
+	@if [ -f $(DEMO_OUT)/outcome.json ]; then ended=yes; else ended=no; fi; \
+	if [ -f $(DEMO_OUT)/run.json ]; then ask="--resume $(DEMO_OUT)"; else ask="--out $(DEMO_OUT) --budget $(BUDGET)"; fi; \
 	$(BIN)/wholestack rehearse $$ask; code=$$?; \
-	if [ $$code -eq 1 ] || [ $$code -eq 3 ]; then echo "exit code $$code: see the verdict above"; else exit $$code; fi
+	if [ $$code -ne 0 ] && [ $$code -ne 1 ] && [ $$code -ne 3 ]; then exit $$code; fi; \
+	if [ $$code -ne 0 ]; then echo "exit code $$code: see the verdict above"; fi; \
+	if [ $$code -eq 3 ] || [ "$$ended" = yes ]; then \
+	echo "to start afresh: remove $(DEMO_OUT) or set DEMO_OUT=...; for longer than $(BUDGET): set BUDGET=..."; fi
 
 test: venv
 	$(BIN)/python -m pytest -n $(JOBS)

@@ -53,3 +53,9 @@ def test_the_bar_puts_interval_prediction_and_actual_in_proportion():
 def test_a_bar_of_no_width_is_drawn_too():
     point = ForecastPoint(cost_flops=1.0, value=2.0, low=2.0, high=2.0)
     assert landing_bar(point, 2.0, width=5) == "2.000 *     2.000"
+
+
+def test_what_to_do_without_a_prediction_and_what_broke_stand_below_the_verdict(drawn):
+    assert "To get a prediction, start afresh" in " ".join(_printed(drawn("refused").folder).split())
+    broken = next(line for line in _printed(drawn("outside").folder).splitlines() if "claims broken" in line)
+    assert broken == "  ✕ 2 claims broken: large.metric, large.step."

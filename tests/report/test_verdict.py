@@ -23,13 +23,9 @@ def test_inside_with_every_claim_held_and_no_warning_is_ok(drawn):
 def test_a_warning_a_broken_an_open_an_unread_thing_each_take_ok_away(drawn):
     good = _without_warnings(drawn("inside").evidence)
     first, *others = good.claims
-    cases = {
-        "warn": drawn("inside").evidence,
-        "fail": replace(good, claims=(replace(first, status="broken"), *others)),
-        "unknown": replace(good, claims=(replace(first, status="open"), *others)),
-    }
-    for tone, evidence in cases.items():
-        assert judge(evidence).tone == tone
+    assert judge(drawn("inside").evidence).tone == "warn"
+    assert judge(replace(good, claims=(replace(first, status="broken"), *others))).tone == "warn"
+    assert judge(replace(good, claims=(replace(first, status="open"), *others))).tone == "unknown"
     for status in ("unknown", "expired"):
         assert judge(replace(good, claims=(replace(first, status=status), *others))).tone == "unknown"
     assert judge(replace(good, claims=())).tone == "unknown"
@@ -70,7 +66,39 @@ def test_a_finding_that_a_later_one_replaced_does_not_lower_the_verdict(drawn):
     replaced = replace(last, status="fail", cause="it was so for a while")
     verdict = judge(replace(good, findings=(replaced, *good.findings)))
     assert verdict == judge(good)
-    assert judge(replace(good, findings=(*good.findings, replaced))).tone == "fail"
+    assert judge(replace(good, findings=(*good.findings, replaced))).tone == "warn"
+
+
+def _about(view, name, status):
+    claim = replace(view.claim, name=name)
+    return replace(view, claim=claim, status=status)
+
+
+@pytest.mark.parametrize("name", ["machine.pace", "large.duration"])
+def test_a_slow_machine_leaves_the_landing_its_mark_and_has_a_line_of_its_own(drawn, name):
+    good = _without_warnings(drawn("inside").evidence)
+    first, *others = good.claims
+    slow = replace(good.findings[-1], status="fail", settles=first.claim.id, cause="worker was slow")
+    verdict = judge(replace(good, claims=(_about(first, name, "broken"), *others), findings=(*good.findings, slow)))
+    assert verdict.tone == "ok"
+    assert f"✕ 1 claim broken: {name}." in verdict.further
+    assert not any("held" in line for line in verdict.further)
+
+
+def test_an_outcome_that_says_inside_does_not_outvote_its_broken_claim(drawn):
+    good = _without_warnings(drawn("inside").evidence)
+    views = [replace(view, status="broken") if view.claim.name == "large.metric" else view for view in good.claims]
+    assert judge(replace(good, claims=tuple(views))).tone == "fail"
+
+
+def test_without_a_prediction_it_says_what_to_do_and_praises_no_claims(drawn):
+    evidence = drawn("refused").evidence
+    held = replace(evidence, claims=tuple(replace(view, status="held") for view in evidence.claims))
+    further = judge(held).further
+    assert further[0].startswith("To get a prediction, start afresh in another folder: with a longer --budget, or when")
+    assert not any(line.endswith("claims held.") for line in further)
+    assert any(line.endswith("held, but none of them predicts where the large run lands.") for line in further)
+    assert not any("To get a prediction" in line for line in judge(drawn("outside").evidence).further)
 
 
 def test_a_large_run_that_failed_is_a_failure_with_its_reason(drawn):

@@ -7,12 +7,14 @@ machine.exact       the machine multiplies right                               n
 machine.pace        no worker takes more than twice its modelled time          machine.exact
 data.sources        the data are only from the named sources, byte for byte    nothing
 evaluation.fixed    the items are these, and detect this difference            nothing
-ROLE.settings       the run trains with the settings that the laws give        nothing
+ROLE.settings       the run trains with the settings that the laws give, or,   nothing
+                    without laws, with a small trial's settings scaled up
 ROLE.metric         the metric lands in its interval                           all of the above
 ROLE.duration       the run takes about this long                              machine.pace, ROLE.settings
 =================== ========================================================== =============================
 
-ROLE is ``rung`` or ``large``.
+ROLE is ``rung`` or ``large``. Where no prediction was possible, ROLE.metric says so and why: it predicts nothing, rests
+on nothing and is settled as ``unknown``, so that a run without a prediction never counts as one whose claims all held.
 """
 
 import json
@@ -22,7 +24,7 @@ from wholestack.data.corpus import Corpus
 from wholestack.evals.items import ItemSet, metric_name
 from wholestack.experiments.preflight import EXACT_CHECKSUM
 from wholestack.experiments.recipe import metric_unit
-from wholestack.experiments.records import ForecastPoint, Params, Role
+from wholestack.experiments.records import ForecastPoint, Laws, Params, Role
 from wholestack.experiments.stage import MACHINE_PACE, Stage, claim_named, find_claim
 from wholestack.record import digest
 
@@ -34,6 +36,9 @@ FOUNDATIONS = (MACHINE_EXACT, MACHINE_PACE, DATA, EVALUATION)
 SLOWEST_PACE = 2.0
 """A worker that takes this many times its modelled time is slow: well above the spread of a shared machine, and
 below the factor of three that a throttled or crowded-out worker shows."""
+
+TO_PREDICT = "start afresh in another folder: with a longer --budget, or when the machine has nothing else to do"
+"""What to do about a run that could not predict."""
 
 
 def settings_claim(role: Role) -> str:
@@ -109,15 +114,22 @@ def seal_evaluation(stage: Stage, items: ItemSet, smallest_difference: float) ->
 
 
 def seal_run(
-    stage: Stage, role: Role, params: Params, *, forecast: ForecastPoint | None, seconds: float, metric: str
+    stage: Stage,
+    role: Role,
+    params: Params,
+    *,
+    laws: Laws,
+    forecast: ForecastPoint | None,
+    seconds: float,
+    metric: str,
 ) -> None:
-    """Seal what is said about rung or large run before it starts; its metric only if it is foreseen."""
+    """Seal what is said about rung or large run before it starts, also that its metric could not be foreseen."""
     settings = _once(
         stage,
         seal(
             settings_claim(role),
             f"{role} run",
-            f"The {role} run trains with the settings that the laws give: {shown(params)}.",
+            f"The {role} run trains with {_whence(laws)}: {shown(params)}.",
             quantity="hash of the settings",
             predicted=digest(params),
             sealed_at=stage.clock.now,
@@ -137,7 +149,27 @@ def seal_run(
         ),
     )
     if forecast is None:
+        seal_no_prediction(stage, role, f"none is possible, {laws.refusal}")
         return
+    _seal_metric(stage, role, forecast, metric, settings)
+
+
+def seal_no_prediction(stage: Stage, role: Role, why_not: str) -> None:
+    """Seal that nothing is predicted for a long run's metric, unless something was."""
+    _once(
+        stage,
+        seal(
+            metric_claim(role),
+            f"{role} run",
+            f"There is no prediction of the {role} run's metric: {why_not or 'it was not reached'}.",
+            quantity=metric_unit(stage.recipe.metric),
+            predicted=None,
+            sealed_at=stage.clock.now,
+        ),
+    )
+
+
+def _seal_metric(stage: Stage, role: Role, forecast: ForecastPoint, metric: str, settings: Claim) -> None:
     unit = metric_unit(stage.recipe.metric)
     foundations = [claim_named(stage.run, name).id for name in FOUNDATIONS]
     _once(
@@ -155,6 +187,14 @@ def seal_run(
             sealed_at=stage.clock.now,
         ),
     )
+
+
+def _whence(laws: Laws) -> str:
+    """Where the settings of a long run come from."""
+    if laws.supported:
+        return "the settings that the laws give"
+    source = "best small trial's settings" if laws.pareto else "centre of the search's space"
+    return f"the {source}, only size and tokens scaled (there are no laws)"
 
 
 def _once(stage: Stage, claim: Claim) -> Claim:

@@ -20,6 +20,7 @@ from wholestack.scaling.points import Refusal, RunPoint
 from wholestack.scaling.scores import straight_line
 from wholestack.scaling.setting import Setting, SettingTrial
 from wholestack.scaling.settings import SettingForecast, SettingsLaw, fit_settings
+from wholestack.scaling.surface import LawForm
 from wholestack.search import pareto_front
 
 LAWFUL: tuple[Role, ...] = ("ladder", "rung")
@@ -247,7 +248,7 @@ def _setting_law(
     index = [each.name for each in fitted.law.settings].index(spec.name)
     return SettingLaw(
         name=spec.name,
-        form=f"{fitted.law.forms[index]} in {spec.prior_axis}",
+        form=form_in_words(spec, fitted.law.forms[index]),
         transform=spec.kind,
         why=_why(spec, fitted.law.validation_regret[index]),
         points=tuple((trial.cost_flops, float(trial.params[spec.name])) for trial in fitted.front),
@@ -257,8 +258,23 @@ def _setting_law(
     )
 
 
+def form_in_words(spec: DimensionSpec, form: LawForm) -> str:
+    """How a setting moves, along which axis; a law without a slope of its own keeps the prior one, so it may move."""
+    axis = spec.prior_axis
+    if form != "constant":
+        return f"{form} line against ln {axis}"
+    if not spec.prior_slope:
+        return f"the same at every {'cost' if axis == 'cost' else 'number of tokens'}"
+    if spec.kind == "log":
+        moves = f"goes as {axis}^{spec.prior_slope:g}"
+    else:
+        unit = "its logit" if spec.kind == "logit" else "it"
+        moves = f"{unit} moves by {spec.prior_slope:+g} a unit of ln {axis}"
+    return f"{moves}: its prior slope, for the trials favour no other"
+
+
 def _why(spec: DimensionSpec, regrets: Sequence[float]) -> str:
-    named = zip(("constant", "straight", "bent"), regrets, strict=True)
+    named = zip(("prior slope" if spec.prior_slope else "constant", "straight", "bent"), regrets, strict=True)
     priced = ", ".join(f"{form} {100 * regret:.2f} %" for form, regret in named)
     prior = (
         f"; drawn towards a slope of {spec.prior_slope:+g} a unit of ln {spec.prior_axis}" if spec.prior_slope else ""

@@ -219,7 +219,8 @@ class SettingLaw(Record):
 
     name: str
     form: str
-    """``constant``, ``straight`` or ``bent``, and along which axis; ``vote`` for a choice."""
+    """How it moves, in words: the same everywhere, by its prior slope, straight or bent, and along which axis; ``vote``
+    for a choice."""
     transform: Literal["linear", "log", "logit", "categorical"]
     """Axis on which the law is drawn."""
     why: str

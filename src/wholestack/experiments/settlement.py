@@ -82,6 +82,8 @@ def _judge(run: RunReader, claim: Claim, at: float) -> Finding | None:
     if claim.name == claims.EVALUATION:
         return _judge_evaluation(run.path / "items", claim, at)
     role, _, what = claim.name.partition(".")
+    if what == "metric" and claim.predicted is None:
+        return _not_predicted(run, claim, role, at)
     trial = ended_trial(run.journal(TRIALS, TrialRecord), role)  # type: ignore[arg-type]
     if trial is None:
         return None
@@ -162,6 +164,19 @@ def _judge_metric(run: RunReader, claim: Claim, trial: TrialRecord, at: float) -
     )  # fmt: skip
 
 
+def _not_predicted(run: RunReader, claim: Claim, role: str, at: float) -> Finding:
+    laws = run.read_optional(LAWS_RUNG if role == "large" else LAWS_SEARCH, Laws)
+    if laws is not None and not laws.supported:
+        return _settling(
+            claim, "unknown", [laws.refusal, *laws.warnings], at,
+            cause="no prediction was possible", remedy=claims.TO_PREDICT, owner="job owner",
+        )  # fmt: skip
+    return _settling(
+        claim, "unknown", [claim.statement], at, cause="the run was not started",
+        remedy="clear away what kept it from starting, then start afresh", owner="job owner",
+    )  # fmt: skip
+
+
 def _where_to_look(worse: bool) -> str:
     if worse:
         return "look at the run's settings, its data and its loss curve; then at the law: did it bend?"
@@ -189,7 +204,9 @@ def _judge_settings(run: RunReader, claim: Claim, trial: TrialRecord, at: float)
     if off or digest(trial.params) != claim.predicted:
         return _settling(
             claim, "fail", off or [f"trained with {claims.shown(trial.params)}"], at,
-            part=", ".join(different), cause=f"not the laws' setting: {', '.join(different) or 'tokens'}",
+            part=", ".join(different),
+            cause=f"not the {'setting of the laws' if laws.supported else 'scaled setting'}:"
+            f" {', '.join(different) or 'tokens'}",
             remedy="take the setting from the laws, or search again with bounds that allow it", owner="job owner",
         )  # fmt: skip
     return _settling(claim, "ok", [f"trained with {claims.shown(trial.params)}"], at)

@@ -12,7 +12,7 @@ from wholestack.experiments.records import REPORT, ForecastPoint
 from wholestack.finding import worst_first
 from wholestack.report.evidence import ClaimView, Evidence, read_evidence
 from wholestack.report.quantities import number, plural, printable
-from wholestack.report.verdict import Verdict, judge, key_numbers, metric_label, target
+from wholestack.report.verdict import BROKEN, Verdict, judge, key_numbers, metric_label, target
 
 _STYLES = {
     "ok": "green",
@@ -57,7 +57,7 @@ def _verdict(judged: Verdict) -> Text:
     text = Text(f"{_GLYPHS.get(judged.tone, '?')} ", style=_STYLES[judged.tone])
     text.append(judged.sentence, style="bold")
     for line in judged.further:
-        text.append(f"\n  {line}")
+        text.append(f"\n  {line}", style=_STYLES["broken"] if line.startswith(BROKEN) else "")
     return text
 
 

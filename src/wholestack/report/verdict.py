@@ -1,18 +1,23 @@
 """The verdict in one plain sentence, from the evidence alone; shared by the page and the terminal.
 
-The tone is ``ok`` only when the large run landed inside its interval, every claim held, no Finding failed and every
-file could be read. Anything that is not settled is never called good.
+The tone is that of the landing: ``ok`` when the large run landed inside its interval and nothing that the landing rests
+on broke or is unsettled: no claim but those on how fast it went, no Finding, no file. A slow machine changes no number,
+so its claims stand in lines of their own. Anything that is not settled is never called good.
 """
 
 from dataclasses import dataclass
 from typing import Literal
 
+from wholestack.experiments.claims import TO_PREDICT, metric_claim
 from wholestack.experiments.records import SMALL_ROLES, ForecastPoint, Outcome, TrialRecord
+from wholestack.experiments.stage import MACHINE_PACE
 from wholestack.report.evidence import ClaimView, Evidence
 from wholestack.report.quantities import flops, named, number, percent, plural, printable, unit_of, with_interval
 
 Tone = Literal["ok", "warn", "fail", "unknown", "open"]
 
+BROKEN = "✕ "
+"""Begins a remark on claims that broke."""
 _REFUSED = "no prediction: "
 """Begins the reason of an outcome whose points could not support a law."""
 _LOWER_IS_BETTER = ("answer_bpb", "answer_nll", "choice_nll", "brier", "ece")
@@ -34,7 +39,8 @@ def judge(evidence: Evidence) -> Verdict:
     """Put the run into one sentence."""
     tone, sentence = _outcome(evidence)
     further = [
-        *_claims(evidence.claims, finished=evidence.outcome is not None),
+        *_remedy(evidence),
+        *_claims(evidence),
         *_findings(evidence),
         *_damage(evidence),
         *_decision(evidence),
@@ -154,16 +160,29 @@ def _decision(evidence: Evidence) -> list[str]:
     return [f"After the rung it was {'go' if outcome.go else 'no-go'}{reason}"]
 
 
-def _claims(views: tuple[ClaimView, ...], *, finished: bool) -> list[str]:
+def _remedy(evidence: Evidence) -> list[str]:
+    """What to do when nothing was predicted because too little was trained, or too little time was left."""
+    if evidence.outcome is None or evidence.outcome.predicted is not None:
+        return []
+    unsupported = evidence.laws is not None and not evidence.laws.supported
+    late = any(each.check == "budget.left" for each in evidence.standing)
+    return [f"To get a prediction, {TO_PREDICT}."] if unsupported or late else []
+
+
+def _claims(evidence: Evidence) -> list[str]:
+    views, outcome = evidence.claims, evidence.outcome
     lines = []
     for status in ("broken", "unknown", "expired", "open"):
         names = [printable(view.claim.name, limit=60) for view in views if view.status == status]
         if names:
             listed = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
-            lines.append(f"{plural(len(names), 'claim')} {status}: {listed}.")
+            mark = BROKEN if status == "broken" else ""
+            lines.append(f"{mark}{plural(len(names), 'claim')} {status}: {listed}.")
     held = sum(view.status == "held" for view in views)
     if views and held == len(views):
-        lines.append(f"All {plural(held, 'claim')} {'' if finished else 'sealed so far '}held.")
+        unpredicted = outcome is not None and outcome.predicted is None
+        told = f"All {plural(held, 'claim')} {'' if outcome else 'sealed so far '}held"
+        lines.append(f"{told}, but none of them predicts where the large run lands." if unpredicted else f"{told}.")
     return lines
 
 
@@ -180,13 +199,21 @@ def _damage(evidence: Evidence) -> list[str]:
 
 
 def _lowered(evidence: Evidence) -> Tone:
-    statuses = {view.status for view in evidence.claims}
-    found = {each.status for each in evidence.standing}
-    if "broken" in statuses or "fail" in found:
+    """The tone of a landing inside its interval, from everything but how fast the machine went."""
+    pace = {view.claim.id for view in evidence.claims if view.genuine and _is_on_pace(view)}
+    statuses = {view.status for view in evidence.claims if view.claim.id not in pace}
+    found = {each.status for each in evidence.standing if each.settles not in pace}
+    if any(view.status == "broken" and view.claim.name == metric_claim("large") for view in evidence.claims):
         return "fail"
-    if evidence.unreadable or not evidence.claims or statuses - {"held"} or "unknown" in found:
+    if "broken" in statuses or "fail" in found:
+        return "warn"
+    if evidence.unreadable or not statuses or statuses - {"held"} or "unknown" in found:
         return "unknown"
     return "warn" if "warn" in found else "ok"
+
+
+def _is_on_pace(view: ClaimView) -> bool:
+    return view.claim.name == MACHINE_PACE or view.claim.name.endswith(".duration")
 
 
 def _sentence(text: str) -> str:

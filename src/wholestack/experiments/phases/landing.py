@@ -1,6 +1,7 @@
 """Phase 8: settle every claim, put predicted beside actual, and write the outcome."""
 
 from collections import Counter
+from typing import Literal
 
 from wholestack.claim import Claim, ClaimStatus
 from wholestack.claim import exit_code as claims_exit_code
@@ -31,12 +32,20 @@ from wholestack.runs import RunReader
 def run(stage: Stage) -> str:
     """Settle, sum up, write ``outcome.json``."""
     stage.tell("landing", "settling claims", left_s=0.0)
+    _seal_what_was_not_predicted(stage)
     keep_new(stage.run, settle(stage.run, at=stage.clock.now))
     outcome = make_outcome(stage)
     stage.run.write(OUTCOME, outcome)
     if outcome.relative_error is None:
         return f"no landing: {outcome.reason}"
     return f"{outcome.relative_error:+.2%} off, {'inside' if outcome.inside else 'outside'} the interval"
+
+
+def _seal_what_was_not_predicted(stage: Stage) -> None:
+    """A long run that was never started sealed nothing: without this the claims before it would all have held."""
+    longs: tuple[Literal["rung", "large"], ...] = ("rung", "large")
+    for role in longs:
+        claims.seal_no_prediction(stage, role, phase_note(stage.run, role))
 
 
 def make_outcome(stage: Stage) -> Outcome:
@@ -77,7 +86,7 @@ def landing_of(stage: Stage, role: Role, metric: str) -> Landing | None:
     """Predicted and actual of one run; ``None`` if it was never planned."""
     trial = ended_trial(stage.trials, role)
     claim = find_claim(stage.run, claims.metric_claim(role))
-    if trial is None and claim is None:
+    if trial is None and (claim is None or claim.predicted is None):
         return None
     predicted = claim.predicted if claim is not None and isinstance(claim.predicted, float) else None
     interval = claim.interval if claim is not None else None

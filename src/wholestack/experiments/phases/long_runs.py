@@ -40,7 +40,7 @@ SMALLEST_OVERRUN_S = 20.0
 def run_rung(stage: Stage, runs: TrainingRuns) -> str:
     """Train the rung with the extrapolated settings, settle its claim, fit the laws again with it."""
     laws = stage.run.read(LAWS_SEARCH, Laws)
-    trial, why_not = _train(stage, runs, "rung", laws.rung_params, laws.rung)
+    trial, why_not = _train(stage, runs, "rung", laws.rung_params, laws)
     if trial is None:
         stage.run.write(LAWS_RUNG, laws)
         return f"not trained: {why_not}"
@@ -61,7 +61,7 @@ def run_large(stage: Stage, runs: TrainingRuns) -> str:
         return f"not trained: no-go, {reason}"
     laws = stage.run.read(LAWS_RUNG, Laws)
     params = {**laws.target_params, **(stage.recipe.large_overrides or {})}
-    trial, why_not = _train(stage, runs, "large", params, laws.target, lawful=laws.target_params)
+    trial, why_not = _train(stage, runs, "large", params, laws)
     if trial is None:
         return f"not trained: {why_not}"
     return f"{trial.metrics[stage.recipe.metric]:.4f}" if trial.outcome == "ok" else f"{trial.outcome}: {trial.detail}"
@@ -70,7 +70,7 @@ def run_large(stage: Stage, runs: TrainingRuns) -> str:
 def go_or_no_go(stage: Stage) -> tuple[bool, str]:
     """Whether the rung supports the large run, and why."""
     claim = find_claim(stage.run, claims.metric_claim("rung"))
-    if claim is None:
+    if claim is None or claim.predicted is None:
         note = phase_note(stage.run, "rung")
         return False, f"the rung was {note}" if note.startswith("not ") else "there was no prediction for the rung"
     status = status_of(claim, stage.run.findings(), now=stage.clock.now)
@@ -81,19 +81,12 @@ def go_or_no_go(stage: Stage) -> tuple[bool, str]:
     return False, f"the rung's claim is {status}: {cause}"
 
 
-def _train(
-    stage: Stage,
-    runs: TrainingRuns,
-    role: Role,
-    params: Params,
-    forecast: ForecastPoint | None,
-    *,
-    lawful: Params | None = None,
-) -> tuple[TrialRecord | None, str]:
+def _train(stage: Stage, runs: TrainingRuns, role: Role, params: Params, laws: Laws) -> tuple[TrialRecord | None, str]:
     """Seal, train and acknowledge one long run; or say why it was not started."""
     done = ended_trial(stage.trials, role)
     if done is not None:
         return done, ""
+    forecast, lawful = (laws.rung, laws.rung_params) if role == "rung" else (laws.target, laws.target_params)
     suggestion = next((each for each in stage.suggestions if each.role == role), None)
     if suggestion is None:
         suggestion = suggestion_record(stage.recipe, role, 0, params, seed=stage.seed, origin="laws")
@@ -104,7 +97,8 @@ def _train(
         claims.seal_run(
             stage,
             role,
-            lawful or params,
+            lawful,
+            laws=laws,
             forecast=forecast,
             seconds=training_seconds(stage, role, params),
             metric=metric,

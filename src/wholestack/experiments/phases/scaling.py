@@ -6,6 +6,7 @@ decade of cost take their settings from the very laws that rung and large run wi
 metric is fitted to these, like to like (docs/decisions/0005).
 """
 
+from wholestack.experiments.claims import TO_PREDICT
 from wholestack.experiments.laws import fit_laws, ladder_settings
 from wholestack.experiments.phases.search import POLL_S, acknowledge, seconds_of_the_rest
 from wholestack.experiments.planning import ladder_costs
@@ -49,7 +50,7 @@ def report_support(stage: Stage, laws: Laws) -> None:
             evidence=[laws.refusal, *laws.warnings],
             at=stage.clock.now,
             cause="the trials cannot support a prediction",
-            remedy="give a longer --budget or a recipe with a wider range of costs",
+            remedy=f"{TO_PREDICT}, or with a recipe of a wider range of costs",
             owner="job owner",
         )
     )
