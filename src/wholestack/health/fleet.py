@@ -29,6 +29,7 @@ from wholestack.health.diagnosis import CheckSymptom
 from wholestack.health.outliers import FEWEST, Standing, standing_out
 from wholestack.health.parts import HOST, Part
 from wholestack.health.result import HostResult, SeenTrait
+from wholestack.remote.host import DEFAULT_KIND
 
 ALPHA = 0.01
 """Bound on the chance that a sweep names any healthy host or part as an outlier, kept for tails as heavy as a Student t
@@ -44,7 +45,6 @@ FEW_SHARE = 0.25
 """Of a host's parts, at most so many (and at least one) can be certain to stand out: half of them are a second state,
 for instance a job that has just begun on them."""
 HARDWARE = ("host.product", "gpu.name", "cpu.model")
-DEFAULT_KIND = "default"
 
 Side = Literal["high", "low"]
 Causes = Mapping[str, tuple[Cause, str]]

@@ -34,8 +34,8 @@ from wholestack.health.formats.manifest import expectation as manifest_expectati
 from wholestack.health.formats.manifest import looks_like_manifest
 from wholestack.health.names import fold
 from wholestack.health.result import HostResult
+from wholestack.remote.host import DEFAULT_KIND
 
-DEFAULT_KIND = "default"
 TABLES = ("traits", "limits", "checks", "options")
 
 

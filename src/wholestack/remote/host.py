@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from wholestack.errors import InputError
 from wholestack.record import Record
 
+DEFAULT_KIND = "default"
+"""Of hosts for which nobody said one."""
+
 _PLACE = re.compile(
     r"(?:(?P<user>[^@\s:\[\]]+)@)?(?:\[(?P<six>[0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|(?P<name>[\w][\w.-]*))(?::(?P<port>\d{1,5}))?",
     re.ASCII,
@@ -26,7 +29,7 @@ class Host(Record):
     """``[user@]host[:port]`` to go through."""
     identity: str | None = None
     """Path of the private key."""
-    kind: str = "default"
+    kind: str = DEFAULT_KIND
     """Hosts of one kind share expectations and are compared with each other."""
 
 

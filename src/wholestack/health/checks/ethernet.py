@@ -4,8 +4,7 @@ Judged are interfaces with a PCI device and bonds of them. In use is what a prof
 a bond, and what had a link since boot; a port that never had one may be spare. Limits of rates are our own.
 """
 
-from collections import Counter as Tally
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from wholestack.health.check import Cause, Check, Counter, Limit, Measure, Seen, Symptom, Trait
 from wholestack.health.formats.ethernet import ETHERNET, Interface, looks_like_net, read_net
@@ -13,6 +12,7 @@ from wholestack.health.formats.sysfs import grep_failure
 from wholestack.health.growth import Growth, Levels, Memory, hourly, scaled
 from wholestack.health.parts import Part
 from wholestack.health.probe import Format, Probe
+from wholestack.health.siblings import all_but_one
 from wholestack.health.telemetry import FIELD
 from wholestack.remote.batch import Command
 
@@ -196,15 +196,6 @@ def _likes(port: Interface, ports: Mapping[str, Interface]) -> list[Interface]:
         for one in ports.values()
         if one.vendor == port.vendor and one.operstate == "up" and not one.is_bond and not _bond_of(one.name, ports)
     ]
-
-
-def all_but_one(values: Iterable[int | None]) -> int | None:
-    """What all but one share, of at least four."""
-    known = [value for value in values if value is not None]
-    if len(known) < 4:
-        return None
-    value, count = Tally(known).most_common(1)[0]
-    return value if count == len(known) - 1 else None
 
 
 def _judge_mtu(seen: Seen) -> Iterator[Symptom]:

@@ -5,7 +5,7 @@ RoCE ports (link layer Ethernet) are counted here and judged as Ethernet (:mod:`
 
 import re
 from collections import Counter as Tally
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from wholestack.health.check import Cause, Check, Limit, Seen, Symptom, Trait
 from wholestack.health.checks.pci import INVENTORY
@@ -14,6 +14,7 @@ from wholestack.health.formats.infiniband import Adapter, InfiniBand, Port
 from wholestack.health.formats.sysfs import grep_failure, no_files, no_such_path
 from wholestack.health.parts import Part, pci_key
 from wholestack.health.probe import Format, NotThereError, Probe, UnreadableError
+from wholestack.health.siblings import all_but_one
 from wholestack.health.telemetry import FIELD
 from wholestack.remote.batch import Command, Output
 
@@ -268,7 +269,7 @@ def _judge_rate(seen: Seen) -> Iterator[Symptom]:
         if rate is None:
             yield unknown_field(port, "rate", port.rate, seen)
             continue
-        usual = _usual([other.rate_gbs for other in _peers(port, facts)])
+        usual = all_but_one([other.rate_gbs for other in _peers(port, facts)])
         if rate < least:
             evidence = (f"{port.key}: {port.rate}, expected at least {least:g} Gb/s",)
             yield Symptom(cause=SLOW, part=part_of(port, seen), evidence=evidence)
@@ -281,7 +282,7 @@ def _judge_width(seen: Seen) -> Iterator[Symptom]:
     facts = seen.of(INFINIBAND)
     _require(facts.has_state and facts.format != "ibstat", facts, "the width of ports")
     for port in _active(facts):
-        lanes, usual = port.lanes, _usual([other.lanes for other in _peers(port, facts)])
+        lanes, usual = port.lanes, all_but_one([other.lanes for other in _peers(port, facts)])
         if lanes is not None and (lanes < seen.limit(LANES) or (usual is not None and lanes < usual)):
             beside = f", its siblings with {usual:g}" if usual is not None else ""
             evidence = (f"{port.key}: {port.rate}: {lanes} lanes{beside}",)
@@ -297,15 +298,6 @@ def _peers(port: Port, facts: InfiniBand) -> list[Port]:
         for other in adapter.ports
         if other.is_infiniband and other.state == "active"
     ]
-
-
-def _usual(values: Iterable[float | None]) -> float | None:
-    """What all but one share, of at least four. Two that differ alike may be meant so; the fleet will tell."""
-    known = [value for value in values if value is not None]
-    if len(known) < 4:
-        return None
-    value, count = Tally(known).most_common(1)[0]
-    return value if count == len(known) - 1 else None
 
 
 def _counts(seen: Seen) -> Iterator[Trait]:

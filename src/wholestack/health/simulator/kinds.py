@@ -279,7 +279,6 @@ def build(kind: Kind, name: str, rng: Random, *, now: float) -> Machine:
         drives=drives,
         dimms=build_dimms(kind.board, rng),
         driver=kind.driver,
-        library=kind.driver,
         cuda=kind.cuda,
         open_module=kind.open_module,
         inlet_c=rng.uniform(19.0, 26.0),

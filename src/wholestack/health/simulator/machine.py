@@ -172,8 +172,6 @@ class Machine:
     dimms: list[Dimm] = field(default_factory=list)
     driver: str = ""
     """Version of the loaded NVIDIA module; empty without one."""
-    library: str = ""
-    """Version of the NVIDIA libraries on the disk."""
     cuda: str = ""
     open_module: bool = False
     driver_answers: str = ""

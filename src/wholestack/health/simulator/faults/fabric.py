@@ -14,7 +14,7 @@ from wholestack.health.simulator.faults.fault import (
     again,
     fault,
     gpu_names,
-    has_gpus,
+    has_nvlinks,
 )
 from wholestack.health.simulator.hardware import Gpu
 from wholestack.health.simulator.machine import Machine
@@ -158,12 +158,8 @@ def _fabric_failed(machine: Machine, draw: Draw) -> tuple[str, ...]:
     return gpu_names(gpu)
 
 
-def _linked(machine: Machine) -> bool:
-    return has_gpus(machine) and bool(machine.gpus[0].links)
-
-
 def _switched(machine: Machine) -> bool:
-    return _linked(machine) and bool(machine.nvswitches)
+    return has_nvlinks(machine) and bool(machine.nvswitches)
 
 
 def _managed(machine: Machine) -> bool:
@@ -171,14 +167,14 @@ def _managed(machine: Machine) -> bool:
 
 
 FAULTS: tuple[Fault, ...] = (
-    fault("nvlink_inactive", "nvlink", NVLINK_MANUAL, _inactive, "vendor", applies=_linked),
+    fault("nvlink_inactive", "nvlink", NVLINK_MANUAL, _inactive, "vendor", applies=has_nvlinks),
     fault("nvlink_all_inactive", "gpu", "NVIDIA/open-gpu-kernel-modules#1150", _all_inactive, "vendor",
-          "cluster team", applies=_linked),
-    fault("nvlink_replay_errors", "nvlink", NVLINK_MANUAL, _errors("replay", 40, 2_000), "vendor", applies=_linked,
+          "cluster team", applies=has_nvlinks),
+    fault("nvlink_replay_errors", "nvlink", NVLINK_MANUAL, _errors("replay", 40, 2_000), "vendor", applies=has_nvlinks,
           by_rate=True),
-    fault("nvlink_recovery_errors", "nvlink", NVLINK_MANUAL, _errors("recovery", 30, 300), "vendor", applies=_linked,
-          by_rate=True),
-    fault("nvlink_crc_errors", "nvlink", NVLINK_MANUAL, _errors("crc", 60, 5_000), "vendor", applies=_linked,
+    fault("nvlink_recovery_errors", "nvlink", NVLINK_MANUAL, _errors("recovery", 30, 300), "vendor",
+          applies=has_nvlinks, by_rate=True),
+    fault("nvlink_crc_errors", "nvlink", NVLINK_MANUAL, _errors("crc", 60, 5_000), "vendor", applies=has_nvlinks,
           by_rate=True),
     fault("sxid_fatal_ltssm", "nvswitch", GUIDE, _sxid(20034, "Fatal", "LTSSM Fault Up"), "vendor", applies=_switched),
     fault("sxid_fatal_ecc", "nvswitch", GUIDE, _sxid(12020, "Fatal", "egress sequence ID error"), "vendor",

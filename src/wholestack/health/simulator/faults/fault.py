@@ -117,6 +117,11 @@ def has_gpus(machine: Machine) -> bool:
     return bool(machine.seen_gpus()) and not machine.driver_answers
 
 
+def has_nvlinks(machine: Machine) -> bool:
+    """Hosts whose GPUs have links to each other."""
+    return has_gpus(machine) and bool(machine.gpus[0].links)
+
+
 def gpu_names(gpu: Gpu) -> tuple[str, ...]:
     """All that identifies a GPU: addresses in the forms of the kernel, sysfs and ``nvidia-smi``, serial, UUID."""
     return gpu.pci, gpu.kernel_address, gpu.smi_address.lower(), gpu.serial, gpu.uuid.lower()

@@ -280,7 +280,6 @@ def _stale_process(machine: Machine, draw: Draw) -> tuple[str, ...]:
 def _driver_mismatch(machine: Machine, draw: Draw) -> tuple[str, ...]:
     """Libraries were updated under a loaded module: no client can talk to it."""
     newer = machine.driver.rsplit(".", 1)[0] + ".99"
-    machine.library = newer
     machine.driver_answers = (
         "Failed to initialize NVML: Driver/library version mismatch\n"
         f"NVML library version: {newer.rsplit('.', 1)[0]}\n|18"
@@ -306,7 +305,7 @@ def _driver_not_loaded(machine: Machine, draw: Draw) -> tuple[str, ...]:
 def _driver_drift(machine: Machine, draw: Draw) -> tuple[str, ...]:
     """One host was left on another driver than the rest of its kind."""
     series = int(machine.driver.split(".")[0])
-    machine.driver = machine.library = {535: "535.129.03", 550: "550.90.07", 570: "570.133.20", 580: "580.65.06",
+    machine.driver = {535: "535.129.03", 550: "550.90.07", 570: "570.133.20", 580: "580.65.06",
                                         525: "525.85.12", 515: "515.65.01"}[series]  # fmt: skip
     return ()
 

@@ -16,6 +16,7 @@ from wholestack.health.simulator.faults.fault import (
     again,
     gpu_names,
     has_gpus,
+    has_nvlinks,
 )
 from wholestack.health.simulator.hardware import Gpu
 from wholestack.health.simulator.machine import Machine
@@ -100,10 +101,6 @@ _REMAPS = _architecture("Ampere", "Hopper", "Blackwell", "Ada Lovelace")
 _NVLINK5 = _architecture("Blackwell")
 
 
-def _linked(machine: Machine) -> bool:
-    return has_gpus(machine) and bool(machine.gpus[0].links)
-
-
 def _xid(
     code: int,
     text: str,
@@ -158,7 +155,7 @@ FAULTS: tuple[Fault, ...] = (
         74,
         "NVLink: fatal error detected on link {link}(0x0, 0x0, 0x10000, 0x0, 0x0, 0x0, 0x0)",
         ("vendor",),
-        applies=_linked,
+        applies=has_nvlinks,
     ),
     _xid(92, "High single-bit ECC error rate", ("vendor",), applies=_architecture("Volta"), kills=False),
     _xid(
