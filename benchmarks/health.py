@@ -27,6 +27,7 @@ import json
 import os
 import random
 import resource
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -205,6 +206,8 @@ def month(hosts: int, days: float, seed: int, folder: Path) -> dict[str, object]
         ]
         begun, last, sweeps_made = failing, now_in, sweeps_made + 1
         fleet.advance(STEP_S)
+        if number % round(86_400 / STEP_S) == 0:
+            print(f"day {number * STEP_S / 86_400:.0f}: {len(alarms)} alarms so far", file=sys.stderr, flush=True)
     return {
         "hosts": hosts,
         "gpus": gpus,

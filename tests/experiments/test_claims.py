@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.experiments.tiny import tiny_recipe
+from tests.experiments.tiny import probed, tiny_recipe
 from wholestack.claim import is_genuine, seal
 from wholestack.cli.claims import ready, why
 from wholestack.experiments import claims, rehearsal
@@ -41,7 +41,7 @@ def stage(tmp_path: Path):
             run=run, recipe=recipe, seed=0, stop_if_off=False, clock=BudgetClock(run, 600.0, lambda: NOW),
             engine=SimulatedEngine(), watch=nobody,
         )  # fmt: skip
-        run.write(PLAN, make_plan(recipe, budget_s=600, used_s=0, rates_flops_s={SMALL: 1e8, LARGE_ALONE: 1e8}))
+        run.write(PLAN, make_plan(recipe, budget_s=600, used_s=0, probe=probed({SMALL: 1e8, LARGE_ALONE: 1e8})))
         for name in claims.FOUNDATIONS:
             claim = run.seal(seal(name, "x", "so it is", quantity="", predicted="", sealed_at=NOW))
             run.report(finding("x", name, "ok", evidence=["so it was"], at=NOW, settles=claim.id))

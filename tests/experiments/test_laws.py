@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.experiments.tiny import tiny_recipe
+from tests.experiments.tiny import probed, tiny_recipe
 from wholestack.experiments.laws import fit_laws, form_in_words
 from wholestack.experiments.planning import LARGE_ALONE, SMALL, make_plan
 from wholestack.experiments.recipe import DimensionSpec
@@ -56,7 +56,7 @@ def laws(tmp_path_factory: pytest.TempPathFactory) -> Laws:
                 started_at=1.0, ended_at=1.0,
             )
         )  # fmt: skip
-    plan = make_plan(recipe, budget_s=600, used_s=0, rates_flops_s={SMALL: 1e8, LARGE_ALONE: 1e8})
+    plan = make_plan(recipe, budget_s=600, used_s=0, probe=probed({SMALL: 1e8, LARGE_ALONE: 1e8}))
     return fit_laws(recipe, plan, trials, seed=0)
 
 

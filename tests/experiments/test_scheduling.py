@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.experiments.tiny import tiny_recipe
+from tests.experiments.tiny import probed, tiny_recipe
 from wholestack.experiments.planning import LARGE, LARGE_ALONE, SMALL, make_plan
 from wholestack.experiments.records import SuggestionRecord, TrialRecord
 from wholestack.experiments.scheduling import next_suggestion, search_trial, unfinished
@@ -23,7 +23,7 @@ def trained(suggestion: SuggestionRecord, loss: float, outcome: str = "ok") -> T
 @pytest.fixture
 def setting(tmp_path: Path):
     recipe = tiny_recipe(tmp_path)
-    plan = make_plan(recipe, budget_s=100, used_s=0, rates_flops_s={SMALL: 1e10, LARGE_ALONE: 1e10, LARGE: 1e10})
+    plan = make_plan(recipe, budget_s=100, used_s=0, probe=probed({SMALL: 1e10, LARGE_ALONE: 1e10, LARGE: 1e10}))
     return recipe, plan
 
 

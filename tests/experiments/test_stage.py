@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.experiments.test_scheduling import trained
-from tests.experiments.tiny import tiny_recipe
+from tests.experiments.tiny import probed, tiny_recipe
 from wholestack.experiments import rehearsal
 from wholestack.experiments.budget import BudgetClock
 from wholestack.experiments.planning import LARGE, LARGE_ALONE, SMALL, make_plan
@@ -24,7 +24,7 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
     recipe = tiny_recipe(tmp_path / "text", large_threads=2)
     with rehearsal.create(tmp_path / "run", recipe, budget_s=600, seed=0, at=1.0) as run:
         rates = {SMALL: 1e9, LARGE_ALONE: 1e9, LARGE: 2e9}
-        run.write(PLAN, make_plan(recipe, budget_s=600, used_s=0, rates_flops_s=rates))
+        run.write(PLAN, make_plan(recipe, budget_s=600, used_s=0, probe=probed(rates)))
         yield Stage(
             run=run,
             recipe=recipe,

@@ -59,7 +59,7 @@ def test_a_worker_slowed_to_a_third_is_named_and_data_and_settings_are_cleared(t
     assert not broken(run) & {"data.sources", "large.settings", "machine.exact", "evaluation.fixed"}
     pace = broken_first(run, now=time.time(), only="machine.pace")[0]
     assert "large-0000" in pace.findings[-1].evidence[0]
-    assert "not given the processor" in pace.findings[-1].evidence[0]
+    assert "stopped or waited for something else than a processor" in pace.findings[-1].evidence[0]
     assert {"data.sources", "large.settings"} <= names(pace.ruled_out)
 
 

@@ -1,6 +1,13 @@
 """What a worker puts on the disk: the curve while it trains, and what the preflight's probe measured."""
 
 import itertools
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -63,6 +70,33 @@ def test_in_a_long_run_no_two_points_are_further_apart_than_a_checkpoint() -> No
 def test_every_point_tells_when_it_was_written() -> None:
     points = recorded(CURVE_POINTS, step_s=1e-3)
     assert [point.at for point in points] == [float(number) for number in range(CURVE_POINTS)]
+
+
+@pytest.mark.skipif(not Path("/proc/thread-self/schedstat").exists(), reason="this kernel counts no run delay")
+def test_waiting_for_a_processor_that_other_work_has_is_counted_and_sleeping_is_not() -> None:
+    with pinned_to_one_processor(), ThreadPoolExecutor(1) as other:
+        before = recorded(1, step_s=1.0)[0]
+        time.sleep(0.3)
+        slept = recorded(1, step_s=1.0)[0]
+        busy = other.submit(subprocess.run, [sys.executable, "-c", SPIN], check=True)
+        while not busy.done():
+            sum(range(10_000))
+        waited = recorded(1, step_s=1.0)[0]
+    assert slept.queued_seconds - before.queued_seconds < 0.2
+    assert waited.queued_seconds - slept.queued_seconds > 0.25
+
+
+SPIN = "import time\nwhile time.process_time() < 0.6: pass"
+
+
+@contextmanager
+def pinned_to_one_processor() -> Iterator[None]:
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)
 
 
 def test_steps_that_come_a_second_time_are_not_written_again() -> None:

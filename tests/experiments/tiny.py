@@ -3,6 +3,7 @@
 import random
 from pathlib import Path
 
+from wholestack.experiments.preflight import EXACT_CHECKSUM, ProbeResult
 from wholestack.experiments.recipe import DimensionSpec, Recipe, SourceSpec
 
 LETTERS = "etaoinshrdlu"
@@ -57,3 +58,14 @@ def tiny_recipe(folder: Path, **changes: object) -> Recipe:
         ),
     }
     return Recipe(**{**values, **changes})  # type: ignore[arg-type]
+
+
+def probed(rates_flops_s: dict[str, float], *, queued_share: float = 0.0) -> ProbeResult:
+    """What a preflight's probe says on a machine that multiplies right."""
+    return ProbeResult(
+        checksum=EXACT_CHECKSUM,
+        expected_checksum=EXACT_CHECKSUM,
+        rates_flops_s=rates_flops_s,
+        seconds=2.0,
+        queued_share=queued_share,
+    )

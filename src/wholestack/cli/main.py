@@ -35,6 +35,11 @@ app.command("wholestack.cli.data:app", name="data", help="Provenance of a run's 
 app.command(
     "wholestack.cli.health:app", name="health", help="Which machines may train, which part is broken, who owns it."
 )
+app.command(
+    "wholestack.cli.evals:app",
+    name="evals",
+    help="Score models on items, compare them, and say what the comparison can show.",
+)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -26,7 +26,7 @@ def dry_run(recipe: Recipe, *, budget_s: float) -> Plan:
         probe = run_probe(engine, Path(name) / "preflight", recipe)
     if probe.device is None:
         raise InputError(f"recipe {recipe.name!r}: {NO_DEVICE} to measure", remedy=NO_DEVICE_REMEDY)
-    return make_plan(recipe, budget_s=budget_s, used_s=0.0, rates_flops_s=probe.rates_flops_s)
+    return make_plan(recipe, budget_s=budget_s, used_s=0.0, probe=probe)
 
 
 def describe_plan(recipe: Recipe, plan: Plan) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from wholestack.errors import InputError
 from wholestack.experiments.pace import Work
-from wholestack.experiments.preflight import Needs
+from wholestack.experiments.preflight import Needs, ProbeResult
 from wholestack.experiments.recipe import Recipe
 from wholestack.experiments.records import Plan
 from wholestack.experiments.settings import cost_flops
@@ -65,19 +65,20 @@ def probe_shapes(recipe: Recipe, *, threads: int) -> dict[str, dict[str, int]]:
     return {**alone, LARGE: {**large, "threads": threads}} if threads > 1 else alone
 
 
-def make_plan(recipe: Recipe, *, budget_s: float, used_s: float, rates_flops_s: dict[str, float]) -> Plan:
+def make_plan(recipe: Recipe, *, budget_s: float, used_s: float, probe: ProbeResult) -> Plan:
     """Share what is left of the budget.
 
     Args:
         recipe: What to rehearse; may fix the largest cost of a trial.
         budget_s: Wall time of the whole rehearsal.
         used_s: Used so far.
-        rates_flops_s: Training FLOP/s by probe.
+        probe: Training FLOP/s of the probes, and how much they were disturbed.
 
     Raises:
         InputError: the budget is too short for any search.
     """
     check_budget(recipe, budget_s)
+    rates_flops_s = probe.rates_flops_s
     left_s = max(0.0, budget_s - used_s - FIXED_S["data"] - FIXED_S["evaluation"] - RESERVE_S)
     speed_up = rates_flops_s.get(LARGE, 0.0) / rates_flops_s[LARGE_ALONE]
     threads = recipe.large_threads if speed_up >= WORTHWHILE_SPEED_UP else 1
@@ -98,6 +99,7 @@ def make_plan(recipe: Recipe, *, budget_s: float, used_s: float, rates_flops_s: 
         rate_flops_s=rates_flops_s[SMALL],
         large_threads=threads,
         speed_up=speed_up if threads > 1 else 1.0,
+        queued_share=probe.queued_share,
         max_trial_cost_flops=largest,
         rung_cost_flops=largest * recipe.rung_multiple,
         target_cost_flops=largest * recipe.target_multiple,

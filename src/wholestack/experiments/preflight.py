@@ -61,6 +61,8 @@ class ProbeResult(Record):
     """Training FLOP/s by probe, for instance ``small, 1 thread``."""
     seconds: float
     """Wall seconds of all probes."""
+    queued_share: float = 0.0
+    """Share of it that was spent ready to run while other work had the processor; 0 where nobody counts it."""
     device: str | None = "cpu"
     """What was probed, as its driver names it; ``None`` if it is not there, and then nothing was measured."""
 

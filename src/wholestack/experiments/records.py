@@ -111,6 +111,8 @@ class Plan(Record):
     """Planned wall seconds by phase."""
     disk_bytes: int
     """Expected size of the run directory."""
+    queued_share: float = 0.0
+    """Share of the preflight's probes that was spent waiting for a processor which other work had."""
     slowdown: float = 1.0
     """How much slower than at the preflight the machine was when all costs were divided by it; 1 if they were not."""
 
@@ -163,6 +165,8 @@ class TrialRecord(Record):
     train_seconds: float
     """Wall seconds of the training steps alone."""
     cpu_seconds: float
+    queued_seconds: float = 0.0
+    """Of the training steps: ready to run while other work had the processor; of a resumed run its last sitting's."""
     peak_bytes: int
     """Largest resident memory seen."""
     threads: int
@@ -199,6 +203,8 @@ class CurvePoint(Record):
     """Wall seconds of training so far."""
     cpu_seconds: float
     """CPU seconds of the process so far."""
+    queued_seconds: float = 0.0
+    """Seconds so far that the process was ready to run and other work had the processor; 0 where nobody counts it."""
     at: float = 0.0
     """When it was written, seconds since the epoch; 0 in a predicted curve, and in curves of older runs."""
 

@@ -5,6 +5,7 @@ What cannot be read, or did not happen, settles a claim as ``unknown``, never as
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from wholestack.claim import Claim, is_genuine
@@ -39,6 +40,8 @@ SHORTEST_JUDGED_S = 3.0
 """Trials that train for less say nothing about the pace: start-up and the first touch of memory rule them."""
 SLOW_WINDOW_SHARE = 0.2
 """A slow stretch counts from this share of a long run on."""
+HAD_THE_PROCESSOR = 0.7
+"""CPU seconds a second and thread from which a worker is said to have had it."""
 
 
 def recipe_of(run: RunReader) -> Recipe:
@@ -231,18 +234,22 @@ def _settings_off(laws: Laws, trial: TrialRecord) -> list[str]:
 
 
 def _judge_pace(run: RunReader, claim: Claim, at: float) -> Finding | None:
-    """The slowest worker against the modelled time; its CPU time tells a slow processor from a stopped process."""
+    """The slowest worker against the modelled time; CPU time and queue tell what it waited for.
+
+    Judged by the clock, and again without the time that other work had the processor: on a busy machine all workers
+    wait in that queue, which would hide one that is slow for a reason of its own.
+    """
     plan = run.read_optional(PLAN, Plan)
     trials = [trial for trial in run.journal(TRIALS, TrialRecord) if trial.outcome == "ok"]
     if plan is None or not trials:
         return None
     recipe = recipe_of(run)
-    pace = pace_of(recipe, plan, trials)
+    paces = [pace_of(recipe, plan, trials, undisturbed=undisturbed) for undisturbed in (False, True)]
     judged = [
         _slowest_stretch(
             trial,
             training_plan(recipe, trial.params).work.steps,
-            expected_seconds(recipe, plan, pace, trial.params, trial.threads),
+            [expected_seconds(recipe, plan, pace, trial.params, trial.threads) for pace in paces],
             read_journal(run.path / "jobs" / trial.name / CURVE, CurvePoint),
         )
         for trial in trials
@@ -261,26 +268,67 @@ def _judge_pace(run: RunReader, claim: Claim, at: float) -> Finding | None:
 
 
 def _slowest_stretch(
-    trial: TrialRecord, all_steps: int, expected_s: float, curve: list[CurvePoint]
+    trial: TrialRecord, all_steps: int, expected_s: list[float], curve: list[CurvePoint]
 ) -> tuple[float, str, str]:
-    """Ratio of actual to modelled time over the slowest stretch of a run, with its evidence."""
-    per_step = expected_s / all_steps
-    cpu_share = trial.cpu_seconds / (trial.seconds * trial.threads) if trial.seconds > 0 else 1.0
-    worst = (trial.train_seconds / expected_s, 0, all_steps, cpu_share)
+    """Ratio of actual to modelled time over the slowest stretch of a run, with its evidence.
+
+    Args:
+        trial: The run.
+        all_steps: Its steps.
+        expected_s: Modelled seconds of it, by the clock and without the time that other work had the processor.
+        curve: Its points.
+    """
+    whole = _Stretch(0, all_steps, trial.train_seconds, trial.cpu_seconds, trial.queued_seconds)
+    if trial.seconds > 0:  # the CPU time is that of the whole process
+        whole = replace(whole, cpu_s=trial.cpu_seconds * trial.train_seconds / trial.seconds)
     span = max(1, math.ceil(SLOW_WINDOW_SHARE * len(curve)))
-    for sitting in _sittings(curve):
-        for first, last in zip(sitting, sitting[span:], strict=False):
-            steps, seconds = last.step - first.step, last.seconds - first.seconds
-            if steps > 0 and seconds > SHORTEST_JUDGED_S:
-                cpu = (last.cpu_seconds - first.cpu_seconds) / (seconds * trial.threads)
-                worst = max(worst, (seconds / (per_step * steps), first.step, last.step, cpu))
-    ratio, first_step, last_step, cpu_share = worst
-    reason = "it was not given the processor" if cpu_share < 0.7 else "it had the processor"
+    windows = [
+        _Stretch(
+            first.step, last.step, last.seconds - first.seconds,
+            last.cpu_seconds - first.cpu_seconds, last.queued_seconds - first.queued_seconds,
+        )
+        for sitting in _sittings(curve)
+        for first, last in zip(sitting, sitting[span:], strict=False)
+    ]  # fmt: skip
+    judged = [whole, *(each for each in windows if each.steps > 0 and each.seconds > SHORTEST_JUDGED_S)]
+    per_step = [seconds / all_steps for seconds in expected_s]
+    ratio, stretch = max(((each.slowness(per_step), each) for each in judged), key=lambda pair: pair[0])
     line = (
-        f"{trial.name}: {ratio:.2f} times the modelled time in steps {first_step} to {last_step}"
-        f" ({cpu_share:.2f} CPU s a second and thread: {reason})"
+        f"{trial.name}: {ratio:.2f} times the modelled time in steps {stretch.first} to {stretch.last}"
+        f" ({stretch.waited_for(trial.threads)})"
     )
     return ratio, line, trial.name
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """Some steps of a run: from and to which, and where their time went."""
+
+    first: int
+    last: int
+    seconds: float
+    cpu_s: float
+    queued_s: float
+
+    @property
+    def steps(self) -> int:
+        return self.last - self.first
+
+    def slowness(self, per_step: list[float]) -> float:
+        """Times the modelled seconds a step: by the clock, or without the queue where that is worse."""
+        by_clock, undisturbed = per_step
+        return max(self.seconds / by_clock, (self.seconds - self.queued_s) / undisturbed) / self.steps
+
+    def waited_for(self, threads: int) -> str:
+        cpu = self.cpu_s / (self.seconds * threads) if self.seconds > 0 else 1.0
+        queued = self.queued_s / self.seconds if self.seconds > 0 else 0.0
+        if cpu >= HAD_THE_PROCESSOR:
+            reason = "it had the processor"
+        elif queued > (1 - cpu) / 2:
+            reason = f"other work had the processor for {queued:.0%} of the time"
+        else:
+            reason = "it was stopped or waited for something else than a processor"
+        return f"{cpu:.2f} CPU s a second and thread: {reason}"
 
 
 def _sittings(curve: list[CurvePoint]) -> list[list[CurvePoint]]:

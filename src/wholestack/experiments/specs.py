@@ -46,4 +46,6 @@ class TrainingResult(Record):
     train_seconds: float
     score_seconds: float
     cpu_seconds: float
+    queued_seconds: float = 0.0
+    """Of the training steps of this process, as in `TrialRecord`."""
     weights_sha256: str

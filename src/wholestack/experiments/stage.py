@@ -117,12 +117,24 @@ def ended_trial(trials: list[TrialRecord], role: Role) -> TrialRecord | None:
     return next((trial for trial in trials if trial.role == role), None)
 
 
-def pace_of(recipe: Recipe, plan: Plan, trials: list[TrialRecord]) -> Pace:
-    """Pace of one thread, from the completed trials that had one."""
+def pace_of(recipe: Recipe, plan: Plan, trials: list[TrialRecord], *, undisturbed: bool = False) -> Pace:
+    """Pace of one thread, from the completed trials that had one.
+
+    Args:
+        recipe: What the trials are of.
+        plan: Gives the rate that is assumed until trials have ended.
+        trials: All so far.
+        undisturbed: Leave out the time that other work had the processor.
+    """
     done = [trial for trial in trials if trial.outcome == "ok" and trial.threads == 1]
     works = [training_plan(recipe, trial.params).work for trial in done]
     prior = prior_pace(plan.rate_flops_s * SAFETY)
-    return fit_pace(works, [trial.train_seconds for trial in done], prior)
+    return fit_pace(works, [undisturbed_s(trial) if undisturbed else trial.train_seconds for trial in done], prior)
+
+
+def undisturbed_s(trial: TrialRecord) -> float:
+    """Wall seconds of training without those that other work had the processor."""
+    return max(trial.train_seconds - trial.queued_seconds, 1e-3)
 
 
 def expected_seconds(recipe: Recipe, plan: Plan, pace: Pace, params: Params, threads: int) -> float:

@@ -162,6 +162,7 @@ class TrainingRuns:
             seconds=state.wall_s or 0.0,
             train_seconds=result.train_seconds if result else 0.0,
             cpu_seconds=state.cpu_s or 0.0,
+            queued_seconds=result.queued_seconds if result else 0.0,
             peak_bytes=state.peak_resident_bytes or 0,
             threads=self._threads(suggestion),
             metrics=result.metrics if result and outcome == "ok" else {},

@@ -53,6 +53,7 @@ def train_and_score(folder: str) -> None:
     if not spec.checkpoints:
         (place / CURVE).unlink(missing_ok=True)
     known = read_journal(place / CURVE, CurvePoint)
+    queued_s = _queued_seconds()
     with JournalWriter(place / CURVE, CurvePoint) as curve:
         outcome = train(
             spec.model,
@@ -66,7 +67,8 @@ def train_and_score(folder: str) -> None:
             device=spec.device,
             precision=spec.precision,
         )
-    write_atomic(place / RESULT, to_json(_result(spec, outcome), indent=2))
+    queued_s = _queued_seconds() - queued_s
+    write_atomic(place / RESULT, to_json(_result(spec, outcome, queued_s), indent=2))
 
 
 def curve_recorder(
@@ -111,6 +113,7 @@ def curve_recorder(
                     lr=step.lr,
                     seconds=step.seconds,
                     cpu_seconds=_cpu_seconds(),
+                    queued_seconds=_queued_seconds(),
                     at=clock(),
                 )
             )
@@ -120,7 +123,7 @@ def curve_recorder(
     return on_step
 
 
-def _result(spec: TrainingSpec, outcome: TrainOutcome) -> TrainingResult:
+def _result(spec: TrainingSpec, outcome: TrainOutcome, queued_s: float) -> TrainingResult:
     summary = outcome.summary
     started = time.monotonic()
     scores = None if outcome.diverged else _score(spec, outcome)
@@ -141,6 +144,7 @@ def _result(spec: TrainingSpec, outcome: TrainOutcome) -> TrainingResult:
         train_seconds=summary.seconds,
         score_seconds=time.monotonic() - started,
         cpu_seconds=_cpu_seconds(),
+        queued_seconds=queued_s,
         weights_sha256=summary.weights_sha256,
     )
 
@@ -165,6 +169,14 @@ def _cpu_seconds() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
+def _queued_seconds() -> float:
+    """Seconds that this thread was ready to run and did not: the kernel's run delay (sched-stats.rst); 0 without it."""
+    try:
+        return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0
+
+
 def probe(
     folder: str,
     shapes: dict[str, dict[str, int]],
@@ -183,14 +195,18 @@ def probe(
         device: What multiplies and trains.
         precision: Arithmetic of the training.
     """
-    started = time.monotonic()
+    started, queued_s = time.monotonic(), _queued_seconds()
     found = device_name(device)
     trained = {} if found is None else shapes
+    checksum = exact_product_checksum() if found is None else exact_product_checksum(_product_on(device))
+    rates = {name: _training_rate(shape, seconds_each, device, precision) for name, shape in trained.items()}
+    seconds = time.monotonic() - started
     result = ProbeResult(
-        checksum=exact_product_checksum() if found is None else exact_product_checksum(_product_on(device)),
+        checksum=checksum,
         expected_checksum=EXACT_CHECKSUM,
-        rates_flops_s={name: _training_rate(shape, seconds_each, device, precision) for name, shape in trained.items()},
-        seconds=time.monotonic() - started,
+        rates_flops_s=rates,
+        seconds=seconds,
+        queued_share=(_queued_seconds() - queued_s) / seconds,
         device=found,
     )
     write_atomic(Path(folder) / RESULT, to_json(result, indent=2))

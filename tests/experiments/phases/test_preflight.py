@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.experiments.tiny import tiny_recipe
+from tests.experiments.tiny import probed, tiny_recipe
 from wholestack.experiments import rehearsal
 from wholestack.experiments.budget import BudgetClock
 from wholestack.experiments.phases import preflight
 from wholestack.experiments.planning import LARGE_ALONE, SMALL
-from wholestack.experiments.preflight import EXACT_CHECKSUM, ProbeResult
+from wholestack.experiments.preflight import ProbeResult
 from wholestack.experiments.progress import nobody
 from wholestack.experiments.recipe import Recipe
 from wholestack.experiments.records import PLAN, RESULT, SKIPPED, Plan
@@ -27,9 +27,7 @@ NOW = 1.8e9
 
 def measured(job: Job) -> None:
     """A probe that ended well."""
-    rates = {SMALL: 1e10, LARGE_ALONE: 2e10}
-    result = ProbeResult(checksum=EXACT_CHECKSUM, expected_checksum=EXACT_CHECKSUM, rates_flops_s=rates, seconds=2.0)
-    (job.folder / RESULT).write_bytes(to_json(result))
+    (job.folder / RESULT).write_bytes(to_json(probed({SMALL: 1e10, LARGE_ALONE: 2e10})))
 
 
 def stage_of(run: RunDirectory, recipe: Recipe, probe: Callable[[Job], None]) -> Stage:
@@ -64,7 +62,7 @@ def on_cuda(folder: Path) -> Recipe:
     return tiny_recipe(folder / "text", device="cuda", precision="bfloat16")
 
 
-def probed(device: str | None) -> Callable[[Job], None]:
+def finds(device: str | None) -> Callable[[Job], None]:
     """A probe that found this device."""
 
     def probe(job: Job) -> None:
@@ -98,7 +96,7 @@ def test_the_probe_is_asked_for_the_recipe_s_device_and_precision(
 
 
 def test_the_device_that_is_there_is_named_in_a_finding_and_nothing_is_skipped(run, tmp_path: Path) -> None:
-    preflight.run(stage_of(run, on_cuda(tmp_path), probed("Some Device 80GB")))
+    preflight.run(stage_of(run, on_cuda(tmp_path), finds("Some Device 80GB")))
     (found,) = (each for each in run.findings() if each.check == "machine.device")
     assert (found.status, found.evidence) == ("ok", ("CUDA device Some Device 80GB",))
     assert run.journal(SKIPPED, Skipped) == []
@@ -106,7 +104,7 @@ def test_the_device_that_is_there_is_named_in_a_finding_and_nothing_is_skipped(r
 
 
 def test_without_the_device_there_is_a_finding_no_plan_and_nothing_may_run(run, tmp_path: Path) -> None:
-    note = preflight.run(stage_of(run, on_cuda(tmp_path), probed(None)))
+    note = preflight.run(stage_of(run, on_cuda(tmp_path), finds(None)))
     (found,) = (each for each in run.findings() if each.check == "machine.device")
     assert (found.status, found.cause) == ("fail", "no CUDA device")
     assert "recipe for the CPU" in found.remedy

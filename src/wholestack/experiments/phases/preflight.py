@@ -45,9 +45,7 @@ def run(stage: Stage) -> str:
     if probe.device is None:
         return f"{multiplies}; {NO_DEVICE}, so there is no plan"
     stage.run.report(_speed(probe, reading.host, stage.clock.now))
-    plan = make_plan(
-        stage.recipe, budget_s=stage.clock.budget_s, used_s=stage.clock.used_s, rates_flops_s=probe.rates_flops_s
-    )
+    plan = make_plan(stage.recipe, budget_s=stage.clock.budget_s, used_s=stage.clock.used_s, probe=probe)
     stage.run.write(PLAN, plan)
     rates = ", ".join(f"{rate:.2e} FLOP/s ({name})" for name, rate in probe.rates_flops_s.items())
     return f"{multiplies}; trains at {rates}"

@@ -1,0 +1,13 @@
+"""``wholestack evals``: score models on items, compare them, and say what the comparison can show.
+
+Each verb lives in a module of its own and is imported only when it is called.
+"""
+
+from cyclopts import App
+
+app = App(
+    name="evals",
+    help="Score models on items, compare them, and say what the comparison can show.",
+    help_format="plaintext",
+    result_action="return_value",
+)
