@@ -69,6 +69,7 @@ def test_version() -> None:
         (["why", "/nowhere"], "not a run directory"),
         (["report", "/nowhere"], "not a run directory"),
         (["data", "statement", "/nowhere"], "no corpus"),
+        (["data", "only", "/nowhere"], "no source is named"),
     ],
 )
 def test_bad_usage_and_input_are_exit_code_2_with_one_clear_message(arguments: list[str], says: str) -> None:

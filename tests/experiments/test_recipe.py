@@ -35,6 +35,8 @@ def test_built_in_recipes_are_valid_and_come_back_from_json(make) -> None:
     ("change", "named"),
     [
         ({"vocab_size": 255}, "vocab_size is 255"),
+        ({"vocab_size": "x"}, "vocab_size is 'x', must be a number"),
+        ({"level": True}, "level is True, must be a number"),
         ({"target_multiple": 8.0}, "target_multiple is 8.0"),
         ({"rung_multiple": 16.0}, "rung_multiple 16.0"),
         ({"workers": 0}, "workers is 0"),

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from wholestack.report.laws import pareto
+from wholestack.report.laws import pareto, settings
 
 from .reading import read
 
@@ -34,3 +34,15 @@ def test_the_ladder_is_on_the_front_and_what_the_law_was_fitted_to_is_said(drawn
 def test_without_a_law_nothing_is_said_of_its_asymptote(drawn):
     assert "irreducible" not in read(pareto(drawn("refused").evidence)).words()
     assert "irreducible" not in read(pareto(drawn("interrupted").evidence)).words()
+
+
+def test_the_rung_s_column_is_what_the_rung_had_and_not_what_laws_refitted_with_it_would_choose(drawn):
+    evidence = drawn("inside").evidence
+    had = evidence.last("rung").params["width"]
+    refitted = tuple(
+        replace(law, rung=987, target=654) if law.name == "width" else law for law in evidence.laws_rung.settings
+    )
+    words = read(settings(replace(evidence, laws_rung=replace(evidence.laws_rung, settings=refitted)))).words()
+    assert "654" in words
+    assert "987" not in words
+    assert str(had) in words

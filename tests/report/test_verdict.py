@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from wholestack.report.verdict import judge, rung, target, which_way
+from wholestack.report.verdict import judge, key_numbers, rung, target, which_way
 
 
 def _without_warnings(evidence):
@@ -132,3 +132,14 @@ def test_the_prediction_is_the_outcome_s_and_before_it_that_of_the_laws(drawn):
     assert target(replace(evidence, outcome=None)) == evidence.laws_rung.target
     assert rung(replace(evidence, outcome=None)) == evidence.laws_search.rung
     assert target(drawn("refused").evidence) is None
+
+
+def test_time_over_the_budget_is_said_to_be_over_it(drawn):
+    evidence = drawn("inside").evidence
+    budget_s = evidence.plan.budget_s
+    for seconds, over in ((budget_s - 1, False), (budget_s + 34, True)):
+        (used,) = (
+            row for row in key_numbers(replace(evidence, outcome=replace(evidence.outcome, seconds=seconds)))
+            if row[0] == "time used"
+        )  # fmt: skip
+        assert used[2].endswith(": over the budget") is over

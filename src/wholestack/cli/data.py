@@ -7,6 +7,7 @@ from cyclopts import App, Parameter
 
 from wholestack.cli.output import findings_document, print_json
 from wholestack.data.corpus import Corpus
+from wholestack.errors import InputError
 from wholestack.finding import EXIT_FINDINGS, EXIT_OK, exit_code
 from wholestack.record import to_builtins
 
@@ -79,6 +80,8 @@ def only(folder: Path, /, *sources: str, json: Json = False) -> int:
     json
         Print one JSON document.
     """
+    if not sources:
+        raise InputError("no source is named", remedy="name the sources that are allowed; `data statement` lists all")
     others = _corpus(folder).not_from(sources)
     if json:
         print_json({"only": not others, "others": [to_builtins(entry) for entry in others]})

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from wholestack.errors import InputError
 from wholestack.experiments.phases.preflight import run_probe
-from wholestack.experiments.planning import make_plan
+from wholestack.experiments.planning import FIXED_S, make_plan
 from wholestack.experiments.preflight import NO_DEVICE, NO_DEVICE_REMEDY
 from wholestack.experiments.recipe import Recipe
 from wholestack.experiments.records import Plan
@@ -26,7 +26,7 @@ def dry_run(recipe: Recipe, *, budget_s: float) -> Plan:
         probe = run_probe(engine, Path(name) / "preflight", recipe)
     if probe.device is None:
         raise InputError(f"recipe {recipe.name!r}: {NO_DEVICE} to measure", remedy=NO_DEVICE_REMEDY)
-    return make_plan(recipe, budget_s=budget_s, used_s=0.0, probe=probe)
+    return make_plan(recipe, budget_s=budget_s, used_s=FIXED_S["preflight"], probe=probe)
 
 
 def describe_plan(recipe: Recipe, plan: Plan) -> str:

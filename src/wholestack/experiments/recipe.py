@@ -158,6 +158,8 @@ def _check_bounds(recipe: Recipe) -> None:
         ("query_heads_per_kv_head", 1, 1024),
     ):
         value = getattr(recipe, key)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise InputError(f"recipe {recipe.name!r}: {key} is {value!r}, must be a number in {low}..{high}")
         if not (math.isfinite(value) and low <= value <= high):
             raise InputError(f"recipe {recipe.name!r}: {key} is {value}, must lie in {low}..{high}")
     if recipe.rung_multiple >= recipe.target_multiple:

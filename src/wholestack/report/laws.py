@@ -1,6 +1,7 @@
 """Sections on the Pareto front and on the law of every setting."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from wholestack.experiments.records import SMALL_ROLES, ForecastPoint, Laws, SettingLaw, TrialRecord
 from wholestack.report import plots
@@ -35,9 +36,10 @@ def settings(evidence: Evidence) -> Markup:
     if not laws.settings:
         return not_reached("The points cannot support laws of settings; see the front above.")
     rung_cost, target_cost = _chosen_costs(evidence)
+    chosen = [_as_trained(law, evidence.last("rung")) for law in laws.settings]
     panels = [
         plots.setting_law(law, number, rung_cost=rung_cost, target_cost=target_cost)
-        for number, law in enumerate(laws.settings[:_MOST_PANELS])
+        for number, law in enumerate(chosen[:_MOST_PANELS])
     ]
     caption = (
         "Dots are the trials on the Pareto front, the line is the law with its interval; the blue diamond is the"
@@ -47,9 +49,14 @@ def settings(evidence: Evidence) -> Markup:
     table = Table(
         caption="Each setting: form of its law, why this form, and the values chosen",
         columns=("setting", "form", "rung", "large run", "why"),
-        rows=[_setting_row(law) for law in laws.settings],
+        rows=[_setting_row(law) for law in chosen],
     )
     return join([figure(element("div", *panels, class_="grid"), caption, points), draw(table)])
+
+
+def _as_trained(law: SettingLaw, rung: TrialRecord | None) -> SettingLaw:
+    """The law with what the rung really had: the laws were fitted again after it, and would now choose otherwise."""
+    return law if rung is None or law.name not in rung.params else replace(law, rung=rung.params[law.name])
 
 
 def _told(evidence: Evidence) -> Markup:

@@ -239,7 +239,8 @@ def key_numbers(evidence: Evidence) -> list[tuple[str, str, str]]:
     shown.append(("trials of the search", str(len(evidence.completed("search"))), beside))
     used = outcome.seconds if outcome else max((each.used_s for each in evidence.phases), default=None)
     if used is not None:
-        of = f"of {number(round(plan.budget_s))} s" if plan else ""
+        over = ": over the budget" if plan and used > plan.budget_s else ""
+        of = f"of {number(round(plan.budget_s))} s{over}" if plan else ""
         shown.append(("time used", f"{number(round(used))} s", of))
     return shown
 

@@ -184,7 +184,7 @@ def _tell(
     left = now.seconds * (plan.optimizer.steps / now.step - 1)
     later = stage.plan.seconds["large"] if role == "rung" else 0.0
     beside = f", predicted {near.train_bpb:.3f}" if near is not None else ""
-    goal = f"; to land in {forecast.low:.3f} to {forecast.high:.3f}" if forecast is not None else ""
+    goal = f"; {stage.recipe.metric} foreseen {forecast.low:.3f} to {forecast.high:.3f}" if forecast is not None else ""
     stage.tell(
         "rung" if role == "rung" else "large",
         f"{role}: training loss {now.train_bpb:.3f}{beside}{goal}",
