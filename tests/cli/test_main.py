@@ -162,3 +162,34 @@ def test_time_is_read_nowhere_but_at_the_edges() -> None:
     for package in ("scaling", "search", "evals"):
         for path in (source / package).rglob("*.py"):
             assert "time.time()" not in path.read_text(), path
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+@pytest.mark.parametrize("arguments", ["--help", "health checks --json", "health explain nothing"])
+def test_a_closed_stream_swallows_what_is_written_and_changes_no_verdict(
+    arguments: str, closed: str, tmp_path: Path
+) -> None:
+    command = f"{sys.executable} -m wholestack {arguments}"
+    plain = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=tmp_path, check=False)
+    mute = subprocess.run(f"{command} {closed}", shell=True, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert mute.returncode == plain.returncode
+    assert "Traceback" not in mute.stderr
+    assert mute.stdout == ("" if closed.startswith(">") else plain.stdout)
+
+
+def test_a_character_that_the_terminal_s_encoding_lacks_is_escaped(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(
+        [sys.executable, "-m", "wholestack", "ready", str(tmp_path / "näin")],
+        capture_output=True, env=environment, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert b"n\\xe4in: not a run directory" in done.stderr
+
+
+def test_an_error_that_quotes_a_huge_input_is_cut_in_its_middle(capsys: pytest.CaptureFixture[str]) -> None:
+    assert in_process("ready", "x" * 200_000) == 2
+    said = capsys.readouterr().err
+    assert len(said) < 5000
+    assert "characters ...]" in said
+    assert "xxx" in said[-200:] or "not a run directory" in said[-200:]

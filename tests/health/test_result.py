@@ -1,11 +1,13 @@
 """What is kept of a host is small, clean and enough to go on with."""
 
+import json
 import math
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wholestack.errors import RecordError
 from wholestack.finding import Skipped
 from wholestack.health import connection
 from wholestack.health.check import Before, Cause, Counter, Measure, Symptom, Trait
@@ -127,3 +129,18 @@ def test_of_a_silent_host_what_was_known_stays_known_with_what_was_older():
     known = Before(at=2.0, boot_id="b", counters=(Counter(name="y", value=6),), older=(old,))
     result = from_json(HostResult, to_json(silent_result(REPLY, ["a"], before=known, now=9.0)))
     assert (result.after, result.boot_id) == (known, "")
+
+
+@pytest.mark.parametrize(
+    ("damaged", "says"),
+    [
+        ({"symptoms": [{"check": "a", "cause": "c", "part": 7, "evidence": []}]}, "part 7 of host 'gpu1'"),
+        ({"traits": [{"name": "t", "value": 1, "cause": "c", "parts": [0, -1]}]}, "part -1 of host 'gpu1'"),
+        ({"measures": [{"name": "m", "cause": "c", "parts": [0], "values": []}]}, "'m' has 0 values for 1 parts"),
+    ],
+)
+def test_a_line_that_does_not_fit_together_is_refused_by_its_place(damaged, says):
+    line = json.loads(to_json(kept(traits=(Trait(name="gpu.x", value=1, differs=BROKEN, part=GPU),)))) | damaged
+    with pytest.raises(RecordError, match=says) as refused:
+        from_json(HostResult, json.dumps(line).encode(), where="results.jsonl:3")
+    assert "results.jsonl:3" in str(refused.value)

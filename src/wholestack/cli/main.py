@@ -1,5 +1,6 @@
 """The command's top: every noun is registered by name and imported only when it is called."""
 
+import io
 import os
 import sys
 
@@ -12,6 +13,8 @@ from wholestack.finding import EXIT_USAGE
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
+LONGEST_ERROR = 4000
+"""Characters of a message."""
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """Set before numpy loads: the numerics of this process take one thread, the cores belong to its workers."""
 
@@ -42,20 +45,40 @@ app.command(
 )
 
 
+def _mend_streams() -> None:
+    """A closed stream swallows what is written; one whose encoding lacks a character gets it escaped."""
+    sys.stdout, sys.stderr = (
+        stream or open(os.devnull, "w")  # noqa: SIM115  for the life of the process
+        for stream in (sys.stdout, sys.stderr)
+    )
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _say(message: str) -> None:
+    """One line on stderr; of a message that quotes an input of any length, head and tail."""
+    if len(message) > LONGEST_ERROR:
+        half = LONGEST_ERROR // 2
+        message = f"{message[:half]} [... {len(message) - 2 * half} characters ...] {message[-half:]}"
+    print(f"wholestack: {message}", file=sys.stderr)
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run the command and exit with its code; one clear line for an error, never a traceback."""
     for variable in ONE_THREAD:
         os.environ.setdefault(variable, "1")
+    _mend_streams()
     try:
         code = app(arguments, exit_on_error=False, print_error=False)
     except CycloptsError as error:
         app.error_console.print(CycloptsPanel(error))
         sys.exit(EXIT_USAGE)
     except WholestackError as error:
-        print(f"wholestack: {error}", file=sys.stderr)
+        _say(str(error))
         sys.exit(EXIT_USAGE)
     except KeyboardInterrupt:
-        print("wholestack: interrupted", file=sys.stderr)
+        _say("interrupted")
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
         # The reader of our output went away, as `| head` does: ended as by SIGPIPE, with no verdict.
@@ -63,6 +86,6 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(BROKEN_PIPE)
     except OSError as error:
         # Everything that a command opens by name is checked where it is opened: what is left is where we write to.
-        print(f"wholestack: {error.filename or 'output'}: cannot be written: {error.strerror}", file=sys.stderr)
+        _say(f"{error.filename or 'output'}: cannot be written: {error.strerror}")
         sys.exit(EXIT_USAGE)
     sys.exit(code if isinstance(code, int) else 0)

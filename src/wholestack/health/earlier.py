@@ -5,7 +5,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from wholestack.errors import RecordError
+from wholestack.errors import RecordError, RunDirectoryError
 from wholestack.health.check import Before
 from wholestack.health.records import RESULTS
 from wholestack.record import from_builtins
@@ -19,15 +19,18 @@ class EarlierSweep:
         folder: Its run directory.
 
     Raises:
-        RunDirectoryError: it is none.
+        RunDirectoryError: it is none, or cannot be read.
     """
 
     def __init__(self, folder: Path) -> None:
         self._path = RunReader(folder).path / RESULTS
         self._places: dict[str, tuple[int, int]] = {}
         if self._path.exists():
-            with self._path.open("rb") as file:
-                self._index(file)
+            try:
+                with self._path.open("rb") as file:
+                    self._index(file)
+            except OSError as error:
+                raise RunDirectoryError(f"{self._path}: cannot be read: {error.strerror}") from error
 
     def before(self, host: str) -> Before | None:
         """What the last look at a host left behind, or carried over; ``None`` if there was none, or none said a time.

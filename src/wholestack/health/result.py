@@ -91,6 +91,17 @@ class HostResult(Record):
     after: Before | None = None
     """Counters, for the next sweep; of a host that did not answer, those of the last one."""
 
+    def __post_init__(self) -> None:
+        """Refuse a damaged line: places that are in no list, and measures without as many values as parts."""
+        places = [each.part for each in self.symptoms]
+        places += [part for many in (self.traits, self.measures) for each in many for part in each.parts]
+        for place in places:
+            if not 0 <= place < len(self.parts):
+                raise ValueError(f"part {place} of host {self.host!r} is not among its {len(self.parts)}")
+        for each in self.measures:
+            if len(each.parts) != len(each.values):
+                raise ValueError(f"measure {each.name!r} has {len(each.values)} values for {len(each.parts)} parts")
+
 
 def result_of(reply: Reply, found: Examination, checks: Iterable[str], *, now: float) -> HostResult:
     """Make the small from the large; what is not a number, or steers a terminal, stays behind.
