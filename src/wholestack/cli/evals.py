@@ -11,3 +11,4 @@ app = App(
     help_format="plaintext",
     result_action="return_value",
 )
+app.command("wholestack.cli.evals_items:items", name="items", help="Cut items from your own text.")
