@@ -105,7 +105,8 @@ class Probe(Generic[F_co]):
         if output.ending != "ended":
             raise UnreadableError(f"no answer within {self.command.limit_s:g} s ({output.ending.replace('_', ' ')})")
         if output.exit_status == NO_SUCH_COMMAND:
-            raise NotThereError("not_installed", f"{self.command.shell.split()[0]} is not installed")
+            program = self.command.shell.removeprefix("command -v ").split()[0]
+            raise NotThereError("not_installed", f"{program} is not installed")
         if detail := self.absent(output):
             raise NotThereError("not_expected", detail)
         if output.truncated:

@@ -1,12 +1,13 @@
 """Docker, containerd and a container with GPUs."""
 
 import json
+import subprocess
 
 import pytest
 
 from tests.health.gpu_host import lspci, smi
 from wholestack.health.check import Expectation
-from wholestack.health.checks.containers import CHECKS
+from wholestack.health.checks.containers import CHECKS, CONTAINER_GPU
 from wholestack.health.diagnosis import diagnose
 from wholestack.health.examine import examine
 from wholestack.remote.batch import Output
@@ -151,3 +152,24 @@ def test_why_the_daemon_is_silent_is_shown_where_only_standard_error_tells(last_
     ]
     assert [each[:2] for each in found] == [expected]
     assert last_words in " ".join(found[0][2])
+
+
+@pytest.mark.parametrize(
+    ("docker", "expected"),
+    [
+        ("echo 'docker: Error: exec: nvidia-smi: executable file not found in $PATH' >&2; exit 127", "container.gpu"),
+        (None, "docker is not installed"),
+    ],
+)
+def test_a_program_that_is_missing_in_the_image_is_told_from_a_missing_docker(docker, expected, tmp_path):
+    if docker:
+        (tmp_path / "docker").write_text(f"#!/bin/sh\n{docker}\n")
+        (tmp_path / "docker").chmod(0o755)
+    done = subprocess.run(
+        ["/bin/sh", "-c", CONTAINER_GPU.command.shell],
+        env={"PATH": str(tmp_path), "CONTAINER_IMAGE": "image"}, capture_output=True, check=False,
+    )  # fmt: skip
+    output = Output(name="container_gpu", stdout=done.stdout, stderr=done.stderr, exit_status=done.returncode)
+    found = look(container_gpu=output)
+    told_of = [each.symptom.cause.code for each in found.symptoms] + [each.detail for each in found.skipped]
+    assert expected in told_of

@@ -168,7 +168,11 @@ def _not_of_docker(output: Output) -> str:
 CONTAINER_GPU: Probe[tuple[tuple[str, ...], str]] = Probe(
     command=Command(
         name="container_gpu",
-        shell='docker run --rm --network none --gpus all --entrypoint nvidia-smi "$CONTAINER_IMAGE" -L',
+        # `docker run` hands on the 127 of a program that is missing inside: that is no missing Docker.
+        shell=(
+            "command -v docker >/dev/null || exit 127; "
+            'docker run --rm --network none --gpus all --entrypoint nvidia-smi "$CONTAINER_IMAGE" -L || exit 1'
+        ),
         limit_s=60,
         max_bytes=20_000,
     ),
