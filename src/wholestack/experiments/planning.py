@@ -7,13 +7,10 @@ way when they turn out slower than planned. All costs hang on one number, the la
 from dataclasses import replace
 
 from wholestack.errors import InputError
-from wholestack.experiments.pace import Work
 from wholestack.experiments.preflight import Needs, ProbeResult
 from wholestack.experiments.recipe import Recipe
 from wholestack.experiments.records import Plan
 from wholestack.experiments.settings import cost_flops
-from wholestack.pretrain.config import ModelConfig
-from wholestack.pretrain.flops import training_flops
 
 SMALL = "small, 1 thread"
 LARGE_ALONE = "large, 1 thread"
@@ -39,19 +36,6 @@ BYTES_OF_DATA = 90_000_000
 
 
 SMALL_LAYERS, SMALL_WIDTH, SMALL_BATCH, HEAD_SIZE = 2, 64, 4, 16
-
-
-def small_step(recipe: Recipe) -> Work:
-    """One training step of the small probe."""
-    model = ModelConfig(
-        vocab_size=recipe.vocab_size,
-        context=recipe.context,
-        layers=SMALL_LAYERS,
-        width=SMALL_WIDTH,
-        head_size=HEAD_SIZE,
-        kv_heads=SMALL_WIDTH // HEAD_SIZE,
-    )
-    return Work(steps=1, layers=SMALL_LAYERS, cost_flops=training_flops(model, SMALL_BATCH * recipe.context))
 
 
 def probe_shapes(recipe: Recipe, *, threads: int) -> dict[str, dict[str, int]]:

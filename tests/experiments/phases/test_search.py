@@ -76,15 +76,9 @@ def test_costs_are_divided_by_the_slowdown_and_keep_their_multiples(tmp_path: Pa
     assert after.max_trial_cost_flops >= max(costs)
 
 
-@pytest.mark.parametrize("trials", [12, search.ENOUGH_FOR_SHAPES + 4])
-def test_work_that_the_preflight_had_beside_it_already_does_not_count_twice(tmp_path: Path, trials: int) -> None:
-    _, after, _ = smaller(tmp_path, laptop(), slowdown=2.0, trials=trials, queued_at_first=0.5)
+def test_work_that_the_preflight_had_beside_it_already_does_not_count_twice(tmp_path: Path) -> None:
+    _, after, _ = smaller(tmp_path, laptop(), slowdown=2.0, trials=12, queued_at_first=0.5)
     assert after.slowdown == pytest.approx(2.0, rel=0.1)
-
-
-def test_trials_too_much_alike_to_fit_a_pace_to_do_not_make_the_runs_smaller(tmp_path: Path) -> None:
-    before, after, _ = smaller(tmp_path, laptop(), slowdown=1.0, trials=12)
-    assert after == before
 
 
 def test_never_below_what_a_trial_cost_already(tmp_path: Path) -> None:

@@ -1,14 +1,15 @@
 """Phase 4: trials until only the time for the rest is left."""
 
 import itertools
+import statistics
 
 from wholestack.errors import EngineError
 from wholestack.experiments.laws import front_trials
-from wholestack.experiments.planning import RESERVE_S, SAFETY, slowed, small_step
+from wholestack.experiments.planning import RESERVE_S, SAFETY, slowed
 from wholestack.experiments.records import PLAN, SMALL_ROLES, SUGGESTIONS, SuggestionRecord, TrialRecord
 from wholestack.experiments.scheduling import next_suggestion, unfinished
 from wholestack.experiments.settings import cost_flops
-from wholestack.experiments.stage import Stage, pace_of, training_seconds, undisturbed_s
+from wholestack.experiments.stage import Stage, training_seconds, undisturbed_s
 from wholestack.experiments.training import TrainingRuns
 from wholestack.finding import Status, finding
 from wholestack.search.models import Memory
@@ -18,8 +19,6 @@ SPARE = 1.15
 """Rung and large run may take this much longer than expected before they would overrun."""
 FEWEST_FOR_PACE = 8
 """Trials before the machine's pace is judged by them."""
-ENOUGH_FOR_SHAPES = 24
-"""Trials before their times tell what another shape would take."""
 CRASHES_IN_A_ROW = 4
 """So many crashed trials at the start, and none that ended well, end the rehearsal."""
 ENOUGH_TRIALS = 48
@@ -109,20 +108,19 @@ def seconds_of_the_rest(stage: Stage, *, ladder_left: float = 1.0) -> float:
 def _slowdown(stage: Stage) -> float:
     """How much slower than the plan assumes the trials ran: 1 or more.
 
-    Early it is read off the queue for a processor: the first trials are too much alike to tell, by their times, what
-    other shapes would take. Later it is judged on the shape of the small probe.
+    Read off the costliest third of the trials, which are most like the runs ahead, and off the queue for a processor.
     """
     plan = stage.plan
     trials = [trial for trial in stage.trials if trial.outcome == "ok"]
     if len(trials) < FEWEST_FOR_PACE:
         return 1.0
-    if len(trials) < ENOUGH_FOR_SHAPES:
-        recent = trials[-FEWEST_FOR_PACE:]
-        undisturbed = sum(map(undisturbed_s, recent)) / sum(trial.train_seconds for trial in recent)
-        return max(1.0, (1 - plan.queued_share) / undisturbed)
-    step = small_step(stage.recipe)
-    assumed_s = step.cost_flops / (SAFETY * plan.rate_flops_s)
-    return max(1.0, pace_of(stage.recipe, plan, trials).seconds(step) / assumed_s)
+    costliest = sorted(trials, key=lambda trial: trial.cost_flops)[-(len(trials) // 3) :]
+    times_assumed = statistics.median(
+        trial.train_seconds * SAFETY * plan.rate_flops_s / trial.cost_flops for trial in costliest
+    )
+    recent = trials[-FEWEST_FOR_PACE:]
+    undisturbed = sum(map(undisturbed_s, recent)) / sum(trial.train_seconds for trial in recent)
+    return max(1.0, times_assumed, (1 - plan.queued_share) / undisturbed)
 
 
 def _start_next(stage: Stage, runs: TrainingRuns, waiting: list[SuggestionRecord], memory: Memory) -> bool:
