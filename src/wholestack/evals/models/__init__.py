@@ -1,0 +1,1 @@
+"""Models that can be evaluated: one file a kind, opened by name in ``opening.py``."""
