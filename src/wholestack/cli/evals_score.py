@@ -134,7 +134,7 @@ def score(
     print(_before(item_set, backend), file=sys.stderr)
     if estimate:
         return EXIT_OK
-    with ScoringWatcher() as watcher:
+    with ScoringWatcher(sys.stderr) as watcher:
         result = score_into(backend, item_set, out, stem=items.stem, watch=watcher)
     if json:
         print_json(_document(result))
@@ -209,7 +209,7 @@ def _expense(expense: Expense) -> str:
     if expense.written_tokens:
         parts.append(f"{expense.written_tokens:,} to write")
     parts.append("time unknown" if expense.seconds is None else f"about {_duration(expense.seconds)}")
-    if expense.usd is not None:
+    if expense.usd:
         parts.append(f"about {expense.usd:.2f} USD")
     return f"expense: {', '.join(parts)}" + (f" ({expense.basis})" if expense.basis else "")
 
