@@ -18,8 +18,10 @@ from transformers import DynamicCache
 from wholestack.errors import InputError
 from wholestack.evals.staged import row_mask
 
-_TOLERANCE_NATS = {torch.float64: 1e-8, torch.float32: 1e-3}
-_HALF_TOLERANCE_NATS = 0.25
+_ROUNDINGS = 64
+"""Roundings of the largest number by which two ways to the same number may differ."""
+_MOST_TOLERANCE_NATS = 0.25
+"""Bound of that in half precision."""
 _CONTEXT, _FIRST, _SECOND = (11, 7, 23, 42, 5, 31), (17, 3, 29), (2, 37, 13)
 """Tokens of the text that short cuts are tried on; taken modulo the vocabulary."""
 
@@ -88,7 +90,7 @@ def wrap(model: Any, *, name: str, context_tokens: int) -> CachedTransformer:
         plain = model(rows, use_cache=False).logits.double().log_softmax(-1)
         if not bool(plain.isfinite().all()):
             return CachedTransformer(model=model, shared_tokens=0, head_apart=False)
-        tolerance = _TOLERANCE_NATS.get(model.dtype, _HALF_TOLERANCE_NATS)
+        tolerance = min(_ROUNDINGS * torch.finfo(model.dtype).eps * float(plain.abs().max()), _MOST_TOLERANCE_NATS)
         places = len(_CONTEXT)
         if float((plain[0, :places] - plain[1, :places]).abs().max()) > tolerance:
             raise InputError(f"{name}: sees tokens ahead of it, so it is no causal language model")

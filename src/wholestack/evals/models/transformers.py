@@ -42,8 +42,6 @@ _TOKENIZER_FILES = (
     "merges.txt",
     "spiece.model",
 )
-_TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model")
-"""One of these is there in every folder with a tokenizer."""
 _CANNOT_LOAD = (OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError, ImportError, SafetensorError)
 """What transformers raises for files that are damaged or of a kind that it does not know."""
 
@@ -73,8 +71,8 @@ def open_folder(name: str, opening: Opening) -> LocalBackend:
     with quiet(name):
         config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     tokenizer_files = [folder / each for each in _TOKENIZER_FILES if (folder / each).is_file()]
-    if not any((folder / each).is_file() for each in _TOKENIZERS):
-        raise InputError(f"{name}: holds no tokenizer", remedy=f"put one of {', '.join(_TOKENIZERS)} into the folder")
+    if not tokenizer_files:
+        raise InputError(f"{name}: holds no tokenizer", remedy="put its tokenizer.json or tokenizer.model there")
     with quiet(name):
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         model, report = CAUSAL.from_pretrained(
@@ -87,6 +85,8 @@ def open_folder(name: str, opening: Opening) -> LocalBackend:
             output_loading_info=True,
         )
     _refuse_incomplete(name, report)
+    if not tokenizer("a 0", add_special_tokens=False)["input_ids"]:
+        raise InputError(f"{name}: its tokenizer makes no token of a text", remedy="copy the tokenizer's files again")
     loaded = Loaded(
         kind="transformers",
         name=name,
