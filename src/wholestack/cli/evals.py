@@ -11,3 +11,8 @@ app = App(
     help_format="plaintext",
     result_action="return_value",
 )
+app.command(
+    "wholestack.cli.evals_compare:compare",
+    name="compare",
+    help="Which model is better on the same items, and whether they can show it (exit 3: they cannot).",
+)
