@@ -9,8 +9,7 @@ from wholestack.evals.backend import ItemScore, ModelIdentity
 from wholestack.evals.items import items_bytes, make_item, seal_items
 from wholestack.evals.scored import ScoredRow, assemble
 from wholestack.evals.scores import ItemScores
-from wholestack.journal import JournalWriter
-from wholestack.record import to_builtins
+from wholestack.record import to_builtins, to_json
 
 
 def scores_from_values(
@@ -79,9 +78,7 @@ def write_folder(folder, items, scores, *, name="model", **extra):
     result = {"identity": to_builtins(identity), "item_set": sealed.digest, **extra}
     (folder / "result.json").write_bytes(json.dumps(result).encode())
     (folder / "items.jsonl").write_bytes(items_bytes(items))
-    with JournalWriter(folder / "scores.jsonl", ItemScore) as journal:
-        for score in scores:
-            journal.append(score)
+    (folder / "scores.jsonl").write_bytes(b"".join(to_json(score) + b"\n" for score in scores))
     return folder
 
 
@@ -106,7 +103,7 @@ def synthetic_scores(items, *, seed, gain=0.0):
     return [
         ItemScore(
             id=item.id,
-            nll_nats=tuple((rng.exponential(2, 3) + 1 + gain - gain * (np.arange(3) == item.gold)).tolist()),
+            nll_nats=tuple((rng.exponential(2, 3) + 6 - gain * (np.arange(3) == item.gold)).tolist()),
             tokens=(1, 1, 2),
         )
         for item in items

@@ -3,15 +3,16 @@
 Fields as version 0.4.13 writes them (``loggers/evaluation_tracker.py``, ``evaluator.py``, ``api/task.py``). A sample
 has ``arguments`` (for each request ``gen_args_N`` its context ``arg_0`` and continuation ``arg_1``, delimiter
 included), ``filtered_resps`` (for each request the log-likelihood and whether it was greedy, as texts), ``target``
-(the right index or its text, as text) and, where the task has it, ``acc``. What is no choice between log-likelihoods
-(generation, rolling likelihood, several right answers) is counted with a reason. The harness does not say how many
-tokens it scored, and knows no clusters; a field of its documents can be named as cluster.
+(the right index or its text, both written as text) and, where the task has it, ``acc``. What is no choice between
+log-likelihoods (generation, rolling likelihood, several right answers) is counted with a reason. The harness does not
+say how many tokens it scored, and knows no clusters; a field of its documents can be named as cluster.
 """
 
 import json
 import math
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,7 @@ def read_lm_eval(results: Path, *, cluster: str = "") -> ScoredItems:
     if not samples:
         raise InputError(f"{results}: has no samples_*_{date}.jsonl beside it", remedy="run lm_eval with --log_samples")
     rows = [row for task, path in samples.items() for row in _rows(task, path, cluster)]
-    if all(row.reason == NO_CHOICES for row in rows):
+    if rows and all(row.reason == NO_CHOICES for row in rows):
         raise InputError(
             f"{results.parent}: no task asks for a choice between log-likelihoods",
             remedy="compare results of output_type multiple_choice",
@@ -78,8 +79,29 @@ def _newest(folder: Path) -> Path | None:
     return max((path for path in folder.glob("results_*.json") if _RESULTS.fullmatch(path.name)), default=None)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sample:
+    """What a line of a samples file says, before it is known how it names the right choice."""
+
+    raw: dict[str, Any]
+    where: str
+    requests: tuple[tuple[str, str], ...]
+    likelihoods: list[float]
+    """Empty where this is no choice between log-likelihoods."""
+
+
 def _rows(task: str, path: Path, cluster: str) -> Iterator[ScoredRow]:
-    """Rows of the first filter of a task; the others hold the same log-likelihoods."""
+    samples = list(_samples(path))
+    usable = [each for each in samples if each.likelihoods]
+    # Digits may be an index or the text of a choice. A task does it one way, and its acc tells which.
+    doubts = [sum(bool(_doubt(each, rule(each))) for each in usable) for rule in (_gold_by_index, _gold_by_text)]
+    gold = _gold_by_text if doubts[1] < doubts[0] else _gold_by_index
+    for each in samples:
+        yield _row(task, each, cluster, gold(each))
+
+
+def _samples(path: Path) -> Iterator[_Sample]:
+    """Lines of the first filter of a task; the others hold the same log-likelihoods."""
     first_filter: object = None
     seen: set[object] = set()
     for number, line in enumerate(_read(path).split("\n"), start=1):
@@ -95,42 +117,39 @@ def _rows(task: str, path: Path, cluster: str) -> Iterator[ScoredRow]:
         if str(sample["doc_id"]) in seen:
             raise InputError(f"{path}:{number}: document {sample['doc_id']} is in it twice", remedy="score it again")
         seen.add(str(sample["doc_id"]))
-        yield _row(task, sample, cluster, f"{path}:{number}")
+        requests, likelihoods = _requests(sample), _likelihoods(sample["filtered_resps"])
+        if len(requests) < 2 or len(requests) != len(likelihoods):
+            likelihoods = []
+        half = len(requests) // 2
+        if len(requests) == 2 * len({choice for _, choice in requests}) and not any(c for c, _ in requests[half:]):
+            # acc_mutual_info adds every choice once more without a context.
+            requests, likelihoods = requests[:half], likelihoods[:half]
+        yield _Sample(raw=sample, where=f"{path}:{number}", requests=requests, likelihoods=likelihoods)
 
 
-def _row(task: str, sample: dict[str, Any], cluster: str, where: str) -> ScoredRow:
-    identity = f"{task}/{sample['doc_id']}"
-    document = sample.get("doc")
-    if cluster and not (isinstance(document, dict) and cluster in document):
-        raise InputError(f"{where}: the document has no field {cluster!r}", remedy="name a field that every one has")
-    group = f"{task}/{json.dumps(document[cluster], sort_keys=True)}" if cluster and document else identity
-    requests, responses = _requests(sample), sample["filtered_resps"]
-    likelihoods = _likelihoods(responses)
-    if len(requests) == 2 * len({pair[1] for pair in requests}) and all(
-        not c for c, _ in requests[len(requests) // 2 :]
-    ):
-        # acc_mutual_info adds every choice once more without a context.
-        requests, likelihoods = requests[: len(requests) // 2], likelihoods[: len(likelihoods) // 2]
-    reason, gold = "", -1
-    if len(requests) < 2 or len(likelihoods) != len(requests):
-        reason = NO_CHOICES
-    elif not all(math.isfinite(each) for each in likelihoods):
-        reason = NOT_FINITE
-        gold = _gold(str(sample["target"]), requests)
-    else:
-        gold = _gold(str(sample["target"]), requests)
-        reason = _doubt(sample, gold, likelihoods)
-    readable, requests = _unicode(requests or ((identity, ""),))
+def _row(task: str, sample: _Sample, cluster: str, gold: int) -> ScoredRow:
+    identity = f"{task}/{sample.raw['doc_id']}"
+    reason = _doubt(sample, gold) if sample.likelihoods else NO_CHOICES
+    readable, requests = _unicode(sample.requests or ((identity, ""),))
     reason = reason if readable else NOT_UNICODE
     return ScoredRow(
         id=identity,
         source=task,
-        cluster=group,
+        cluster=_cluster(task, sample, cluster) if cluster else identity,
         requests=requests,
-        gold=gold,
-        nll_nats=() if reason else tuple(-each for each in likelihoods),
+        gold=gold if gold < len(requests) else -1,
+        nll_nats=() if reason else tuple(-each for each in sample.likelihoods),
         reason=reason,
     )
+
+
+def _cluster(task: str, sample: _Sample, cluster: str) -> str:
+    document = sample.raw.get("doc")
+    if not isinstance(document, dict) or cluster not in document:
+        raise InputError(
+            f"{sample.where}: the document has no field {cluster!r}", remedy="name a field that every one has"
+        )
+    return f"{task}/{json.dumps(document[cluster], sort_keys=True)}"
 
 
 def _requests(sample: dict[str, Any]) -> tuple[tuple[str, str], ...]:
@@ -155,21 +174,30 @@ def _likelihoods(responses: Any) -> list[float]:
         return []
 
 
-def _gold(target: str, requests: tuple[tuple[str, str], ...]) -> int:
-    """Index of the right choice; digits are an index, as the harness takes them; -1 if it cannot be told."""
-    if target.strip().isdigit():
-        return int(target) if int(target) < len(requests) else -1
-    places = [place for place, (_, text) in enumerate(requests) if text.strip() == target.strip()]
+def _gold_by_index(sample: _Sample) -> int:
+    """Index of the right choice, -1 if it cannot be told; what is not digits is the text of a choice."""
+    target = str(sample.raw["target"]).strip()
+    if not target.isdigit():
+        return _gold_by_text(sample)
+    return int(target) if int(target) < len(sample.requests) else -1
+
+
+def _gold_by_text(sample: _Sample) -> int:
+    """Index of the only choice with the text of the target, -1 if there is none such."""
+    target = str(sample.raw["target"]).strip()
+    places = [place for place, (_, text) in enumerate(sample.requests) if text.strip() == target]
     return places[0] if len(places) == 1 else -1
 
 
-def _doubt(sample: dict[str, Any], gold: int, likelihoods: list[float]) -> str:
+def _doubt(sample: _Sample, gold: int) -> str:
+    """Why a choice between log-likelihoods cannot be scored, or nothing."""
     if gold < 0:
-        return SEVERAL_GOLD if str(sample["target"]).startswith("[") else NO_GOLD
-    best = max(likelihoods)
-    if sample.get("acc") in (0, 1) and likelihoods.count(best) == 1 and (likelihoods[gold] == best) != sample["acc"]:
-        return CONTRADICTION
-    return ""
+        return SEVERAL_GOLD if str(sample.raw["target"]).startswith("[") else NO_GOLD
+    if not all(math.isfinite(each) for each in sample.likelihoods):
+        return NOT_FINITE
+    best, acc = max(sample.likelihoods), sample.raw.get("acc")
+    one_best = sample.likelihoods.count(best) == 1
+    return CONTRADICTION if acc in (0, 1) and one_best and (sample.likelihoods[gold] == best) != acc else ""
 
 
 def _unicode(requests: tuple[tuple[str, str], ...]) -> tuple[bool, tuple[tuple[str, str], ...]]:
