@@ -16,3 +16,8 @@ app.command(
     name="compare",
     help="Which model is better on the same items, and whether they can show it (exit 3: they cannot).",
 )
+app.command(
+    "wholestack.cli.evals_signal:signal",
+    name="signal",
+    help="How far models are apart against how far one is from itself, by metric, source and item.",
+)
