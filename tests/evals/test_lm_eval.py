@@ -87,6 +87,15 @@ def test_digits_are_an_index_unless_the_task_s_own_accuracy_says_that_they_are_t
     assert found.scores.gold.tolist() == [0, 1, 2] * 2
 
 
+@pytest.mark.parametrize(("acc", "reason", "gold"), [(1.0, "", 1), (0.0, "", 0), (None, NO_GOLD, 0)])
+def test_of_two_contexts_with_one_continuation_the_accuracy_tells_which_is_right(tmp_path, acc, reason, gold):
+    line = sample(0, [-3, -2], target="was late.", choices=("was late.", "was late."), acc=acc)
+    line["arguments"]["gen_args_0"]["arg_0"], line["arguments"]["gen_args_1"]["arg_0"] = "Ann", "Bea"
+    write_results(tmp_path / "m", {"winogrande": [line, sample(1, [-1, -2, -3])]})
+    found = load_scored(tmp_path / "m")
+    assert (found.scores.reasons[0], found.scores.gold[0]) == (reason, gold)
+
+
 def test_choices_scored_once_more_without_context_are_left_out(tmp_path):
     line = sample(0, [-1, -2, -3])
     twice = {f"gen_args_{at + 3}": {"arg_0": "", "arg_1": each["arg_1"]} for at, each in enumerate(

@@ -114,9 +114,7 @@ def _evidence(found: Comparison, pair: Pair) -> str:
             f" right: p = {pair.exact.p_value:.2g}"
         )
     if pair.detectable is not None and pair.verdict != "unknown":
-        parts.append(
-            f"these items show {pair.detectable.difference:.2g} or more ({pair.detectable.power:.0%} of times)"
-        )
+        parts.append(f"these items show {_detectable(pair.detectable)}")
     return "; ".join(parts)
 
 
@@ -126,7 +124,7 @@ def _detectable(found: DetectableDifference) -> str:
 
 def _sources(pair: Pair) -> Iterator[str]:
     differences = f"{letter(pair.second)} - {letter(pair.first)}"
-    yield f"  {'source':<28} {'items':>7}  {differences:>9}  {'interval':<22}"
+    yield f"  {'source':<28} {'items':>7}  {differences:>9}  interval"
     for each in sorted(pair.sources, key=lambda each: -abs(each.difference)):
         span = f"{each.interval.low:+.4f} to {each.interval.high:+.4f}" if each.interval else "one cluster"
         mark = "differs" if each.differs else ""

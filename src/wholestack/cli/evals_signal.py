@@ -96,6 +96,8 @@ def _lines(found: SignalReport, shown: int) -> Iterator[str]:
     yield "signal: spread between models, noise taken out; noise: spread over repeats."
     yield "decides: pairs of models that single runs order as the mean of their other"
     yield "runs does. Below a ratio of 1, one run of each model decides little."
+    yield "surely: at most one in ten of the items named carries none; more models and"
+    yield "repeats would name more."
 
 
 def _row(name: str, found: SignalToNoise, *, indent: str = "") -> str:
@@ -119,7 +121,7 @@ def _by_source(each: MetricSignal) -> Iterator[str]:
 def _by_item(each: MetricSignal, shown: int) -> Iterator[str]:
     items = each.per_item
     yield ""
-    yield f"{each.metric.partition('[')[0]}: {items.carrying:,} of {items.items:,} items carry signal"
+    yield f"{each.metric.partition('[')[0]}: {items.carrying:,} of {items.items:,} items surely carry signal"
     for item in [item for item in items.ratios if item.carries_signal][:shown]:
         ratio = "      -" if item.ratio is None else f"{item.ratio:>7.2f}"
         label = f"{item.id}  {item.source}"

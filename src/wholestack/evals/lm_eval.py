@@ -185,8 +185,19 @@ def _gold_by_index(sample: _Sample) -> int:
 def _gold_by_text(sample: _Sample) -> int:
     """Index of the only choice with the text of the target, -1 if there is none such."""
     target = str(sample.raw["target"]).strip()
+    if len({text for _, text in sample.requests}) == 1:
+        return _gold_by_acc(sample)
     places = [place for place, (_, text) in enumerate(sample.requests) if text.strip() == target]
     return places[0] if len(places) == 1 else -1
+
+
+def _gold_by_acc(sample: _Sample) -> int:
+    """Of two contexts with one continuation (WinoGrande) the sample names none; that the likelier is right it does."""
+    best, acc = max(sample.likelihoods, default=0.0), sample.raw.get("acc")
+    if len(sample.likelihoods) != 2 or sample.likelihoods.count(best) != 1 or acc not in (0, 1):
+        return -1
+    likelier = sample.likelihoods.index(best)
+    return likelier if acc else 1 - likelier
 
 
 def _doubt(sample: _Sample, gold: int) -> str:
