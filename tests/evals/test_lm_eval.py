@@ -195,7 +195,7 @@ class Hashing(LM):
 folder = sys.argv[1]
 tracker = EvaluationTracker(output_path=folder + "/out")
 tracker.general_config_tracker.log_experiment_args("dummy", "pretrained=org/dummy", None, None, False)
-found = lm_eval.simple_evaluate(model=Hashing(), tasks=["toy_index", "toy_text"], bootstrap_iters=0, log_samples=True,
+found = lm_eval.simple_evaluate(model=Hashing(), tasks=["toy_index", "toy_text", "toy_contexts"], bootstrap_iters=0, log_samples=True,
     task_manager=TaskManager(include_path=folder, include_defaults=False))
 samples = found.pop("samples")
 tracker.save_results_aggregated(results=found, samples=samples)
@@ -209,8 +209,8 @@ dataset_path: json
 dataset_kwargs: {{data_files: {{test: {folder}/data.jsonl}}}}
 test_split: test
 output_type: multiple_choice
-doc_to_text: "Q: {{{{question}}}}\\nA:"
-doc_to_choice: choices
+doc_to_text: {text}
+doc_to_choice: {choice}
 doc_to_target: {target}
 metric_list: [{{metric: acc}}, {{metric: acc_norm}}, {{metric: brier_score}}]
 """
@@ -224,9 +224,17 @@ def test_what_the_harness_itself_writes_is_read_with_its_own_accuracy(tmp_path):
     ]
     for document in documents:
         document["text"] = document["choices"][document["i"]]
+        document["contexts"] = [f"Ann {document['question']}", f"Bea {document['question']}"]
+        document["which"] = document["i"] % 2
     (tmp_path / "data.jsonl").write_text("".join(json.dumps(each) + "\n" for each in documents))
-    for name, target in (("toy_index", "i"), ("toy_text", "text")):
-        (tmp_path / f"{name}.yaml").write_text(TASK.format(name=name, target=target, folder=tmp_path))
+    question = '"Q: {{question}}\\nA:"'
+    for name, text, choice, target in (
+        ("toy_index", question, "choices", "i"),
+        ("toy_text", question, "choices", "text"),
+        ("toy_contexts", "which", "contexts", "text"),
+    ):
+        task = TASK.format(name=name, text=text, choice=choice, target=target, folder=tmp_path)
+        (tmp_path / f"{name}.yaml").write_text(task)
     offline = {"HF_HOME": str(tmp_path / "hf"), "HF_DATASETS_OFFLINE": "1", "HF_HUB_OFFLINE": "1"}
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(tmp_path)],
@@ -239,7 +247,7 @@ def test_what_the_harness_itself_writes_is_read_with_its_own_accuracy(tmp_path):
     assert done.returncode == 0, done.stderr[-2000:]
     found = load_scored(tmp_path / "out")
     results = json.loads(next(Path(tmp_path / "out").rglob("results_*.json")).read_text())["results"]
-    for task in ("toy_index", "toy_text"):
+    for task in ("toy_index", "toy_text", "toy_contexts"):
         part = found.scores.take(np.flatnonzero(found.scores.sources == task))
         summary = summarise(part)
         assert summary.unscorable == {}
