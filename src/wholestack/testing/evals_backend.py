@@ -117,16 +117,18 @@ class BackendConformance:
         assert scoring.identity == before
 
     def test_every_item_gets_its_score_in_the_order_given(self, scoring: Backend) -> None:
-        """As many numbers as choices, each finite and no gain."""
+        """As many numbers as choices, each finite and no gain; a tokenizer may not know a script, and then says so."""
         items = conformance_items()
         found = list(scoring.score(items))
         assert [each.id for each in found] == [item.id for item in items]
         for item, each in zip(items, found, strict=True):
+            assert each.seal == ""
+            if each.reason and not f"{item.context}{item.choices}".isascii():
+                continue
             assert each.reason == ""
             assert len(each.nll_nats) == len(each.tokens) == len(item.choices)
             assert all(math.isfinite(nll) and nll > -1e-6 for nll in each.nll_nats)
             assert all(tokens >= 1 for tokens in each.tokens)
-            assert each.seal == ""
 
     def test_scoring_twice_gives_the_same_to_the_bit(self, scoring: Backend) -> None:
         """Also by a model made anew."""
@@ -209,7 +211,7 @@ class BackendConformance:
             assert from_json(ItemScore, to_json(each)) == each
 
     def test_expense_is_said_before(self, backend: Backend) -> None:
-        """It grows with what is asked, and nothing is free."""
+        """It grows with what is asked, nothing is free, and a time says what it rests on."""
         items = conformance_items() if self.scores else []
         prompts, writing = (PROMPTS, Writing(max_tokens=7)) if self.writes else ((), None)
         little = backend.expense(items[:2], prompts[:1], writing)
@@ -217,7 +219,7 @@ class BackendConformance:
         assert 0 < little.requests < much.requests
         assert 0 < little.prompt_tokens < much.prompt_tokens
         assert much.written_tokens == 7 * len(prompts)
-        assert much.basis
+        assert much.basis or much.seconds is None
 
     def test_every_prompt_gets_its_text_in_the_order_given(self, writing: Backend) -> None:
         """Whatever stands beside it."""
