@@ -9,6 +9,7 @@ import pytest
 
 from wholestack.cli.evals_progress import ScoringWatcher
 from wholestack.cli.main import main
+from wholestack.evals.memory import MemoryBackend
 from wholestack.evals.results import read_result
 
 
@@ -106,6 +107,7 @@ def test_a_second_call_scores_nothing_again_and_says_the_same(write, command):
     first = command(write(GOOD), "--model", "memory", "--json")[1]
     _, second, err = command("sums.jsonl", "--model", "memory", "--json")
     assert first == second
+    assert "expense: none, every item has its score from before" in err
     assert "10 of 10 items are there from before" in err
 
 
@@ -201,6 +203,31 @@ def test_help_imports_no_numerics_and_scoring_in_memory_no_torch(write):
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         assert done.stderr.strip().splitlines()[-1] == "[]"
+
+
+def test_rows_without_choices_are_sent_to_their_own_command(write, command):
+    code, _, err = command(write([{"id": 3, "question": "2 and 3?", "answer": "#### 5"}]), "--model", "memory")
+    assert code == 2
+    assert "wholestack evals write" in err
+
+
+def test_an_interrupted_scoring_says_what_is_kept_and_goes_on(write, command, monkeypatch):
+    score = MemoryBackend.score
+
+    def interrupted(self, items):
+        for number, each in enumerate(score(self, items)):
+            if number == 4:
+                raise KeyboardInterrupt
+            yield each
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MemoryBackend, "score", interrupted)
+        code, out, err = command(write(GOOD), "--model", "memory", "--json")
+    assert (code, out) == (130, "")
+    assert "4 of 10 items are kept; the same command goes on with the rest" in err
+    _, out, err = command("sums.jsonl", "--model", "memory", "--json")
+    assert "expense: 6 requests" in err
+    assert json.loads(out)["scored"] == 10
 
 
 def test_the_time_left_counts_only_what_this_session_did():

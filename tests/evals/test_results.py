@@ -130,8 +130,24 @@ def test_a_complete_scoring_asks_for_nothing(model, item_set, tmp_path):
 
 def test_the_watcher_sees_every_item(model, item_set, tmp_path):
     seen = []
-    score_into(model, item_set, tmp_path, watch=lambda done, total: seen.append((done, total)))
+    score_into(model, item_set, tmp_path, watch=lambda done, total: seen.append((done, total)), keep_every_s=0)
     assert seen == [(done, 12) for done in range(13)]
+
+
+def test_scores_that_come_fast_share_a_write_and_the_file_is_the_same(model, item_set, tmp_path):
+    ticks = iter(range(100))
+    seen = []
+    result = score_into(
+        model,
+        item_set,
+        tmp_path / "shared",
+        watch=lambda done, total: seen.append(done),
+        keep_every_s=5,
+        clock=lambda: next(ticks),
+    )
+    assert seen == [0, 5, 10, 12]
+    single = score_into(model, item_set, tmp_path / "single", keep_every_s=0)
+    assert (result.folder / "scores.jsonl").read_bytes() == (single.folder / "scores.jsonl").read_bytes()
 
 
 @pytest.mark.parametrize("cut", range(1, 60, 7))
@@ -323,7 +339,7 @@ class Slow:
             yield score
 def watch(done, total):
     print(done, flush=True)
-score_into(Slow(), item_set, Path(sys.argv[3]), watch=watch)
+score_into(Slow(), item_set, Path(sys.argv[3]), watch=watch, keep_every_s=0)
 """
 
 

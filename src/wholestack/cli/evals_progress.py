@@ -28,11 +28,13 @@ class ScoringWatcher:
         self._clock = clock
         self._live = Live(console=self._console, refresh_per_second=4, transient=True)
         self._began: tuple[float, int] | None = None
+        self._seen: tuple[int, int] | None = None
         self._last_plain = clock()
 
     def __call__(self, done: int, total: int) -> None:
         """Take in one more item."""
         now = self._clock()
+        self._seen = (done, total)
         if self._began is None:
             self._began = (now, done)
             if done > 0:
@@ -61,3 +63,6 @@ class ScoringWatcher:
     ) -> None:
         if self._console.is_terminal:
             self._live.stop()
+        if kind is KeyboardInterrupt and self._seen:
+            done, total = self._seen
+            self._console.print(f"{done:,} of {total:,} items are kept; the same command goes on with the rest")

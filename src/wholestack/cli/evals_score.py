@@ -17,9 +17,9 @@ from wholestack.errors import InputError
 from wholestack.evals.backend import Backend, Expense, Opening
 from wholestack.evals.calibration import Calibration, TemperatureFit
 from wholestack.evals.detectable import detectable_before_scoring
-from wholestack.evals.items import ItemSet
+from wholestack.evals.items import Item, ItemSet
 from wholestack.evals.models.opening import open_backend
-from wholestack.evals.results import PER_ITEM_FILE, Result, score_into
+from wholestack.evals.results import PER_ITEM_FILE, Result, items_left, score_into
 from wholestack.evals.scores import Metric
 from wholestack.evals.tasks import PURPOSES, Shots, Task, open_task, pose
 from wholestack.finding import EXIT_OK, EXIT_UNKNOWN
@@ -131,7 +131,8 @@ def score(
             requests_at_a_time=requests_at_a_time,
         ),
     )
-    print(_before(item_set, backend), file=sys.stderr)
+    left = items_left(out, items.stem, backend.identity, item_set)
+    print(_before(item_set, backend, left), file=sys.stderr)
     if estimate:
         return EXIT_OK
     with ScoringWatcher(sys.stderr) as watcher:
@@ -155,7 +156,7 @@ def _task(
 ) -> Task:
     """The named task with what the options change of it; without a name, the layout's own."""
     task = open_task(name) if name else Task(name=layout or "")
-    if task.writing is not None:
+    if task.purpose != "base" or task.writing is not None:
         raise InputError(f"in task {task.name} the model writes", remedy="run it with wholestack evals write")
     changes: dict[str, object] = {
         key: value
@@ -174,8 +175,8 @@ def _task(
     return replace(task, **changes)  # type: ignore[arg-type]  # names and types stand above
 
 
-def _before(item_set: ItemSet, backend: Backend) -> str:
-    """What is known before anything runs."""
+def _before(item_set: ItemSet, backend: Backend, left: Sequence[Item]) -> str:
+    """What is known before anything runs; the expense is that of what is left."""
     manifest = item_set.manifest
     refused = manifest.passed_over
     groups = len({item.cluster for item in item_set.items})
@@ -183,7 +184,8 @@ def _before(item_set: ItemSet, backend: Backend) -> str:
     if refused:
         lines[0] += f"; {sum(refused.values()):,} unscorable:"
         lines += [f"  {count:,}  {reason}" for reason, count in refused.items()]
-    lines += [_detectable(len(item_set.items), groups), _expense(backend.expense(item_set.items))]
+    expense = _expense(backend.expense(left)) if left else "expense: none, every item has its score from before"
+    lines += [_detectable(len(item_set.items), groups), expense]
     shots = manifest.task.get("shots")
     if shots:
         lines.insert(1, f"{shots['count']} examples in front of each, seed {shots['seed']}")

@@ -18,6 +18,7 @@ import math
 import os
 import platform
 import re
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -138,7 +139,14 @@ def folder_of(out: Path, stem: str, identity: ModelIdentity, item_set: ItemSet) 
 
 
 def score_into(
-    backend: Backend, item_set: ItemSet, out: Path, *, stem: str = "items", watch: Watch | None = None
+    backend: Backend,
+    item_set: ItemSet,
+    out: Path,
+    *,
+    stem: str = "items",
+    watch: Watch | None = None,
+    keep_every_s: float = 0.5,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Result:
     """Score items, or go on with a scoring that was interrupted; a scoring that is complete is only read.
 
@@ -147,7 +155,9 @@ def score_into(
         item_set: The items.
         out: Folder of results; the scoring gets a folder in it, named by its key.
         stem: How the items are called.
-        watch: Told at the beginning and whenever an item has its line.
+        watch: Told at the beginning and whenever items have their lines.
+        keep_every_s: Scores that come faster share one write to the disk; a kill costs at most so much work.
+        clock: Seconds that only grow.
 
     Raises:
         RunBusyError: a live process is at work in the folder.
@@ -163,15 +173,30 @@ def score_into(
         if watch:
             watch(len(there), len(item_set.items))
         if left:
+            done = len(there)
             with JournalWriter(folder / SCORES_FILE, ItemScore) as journal:
-                for done, score in enumerate(_checked(left, backend.score(left)), start=len(there) + 1):
-                    journal.append(_sealed(score, key))
+                for together in _gathered(_checked(left, backend.score(left)), keep_every_s, clock):
+                    journal.extend([_sealed(score, key) for score in together])
+                    done += len(together)
                     if watch:
                         watch(done, len(item_set.items))
         result = read_result(folder)
         write_atomic(folder / METRICS_FILE, to_json(result.summary, indent=2))
         write_atomic(folder / PER_ITEM_FILE, own_lines(item_set, _beside(result.by_item)))
     return result
+
+
+def items_left(out: Path, stem: str, identity: ModelIdentity, item_set: ItemSet) -> tuple[Item, ...]:
+    """What a scoring with these arguments has still to ask the model for.
+
+    Raises:
+        RecordError: a line of the journal is damaged or from another scoring; names it.
+    """
+    folder = folder_of(out, stem, identity, item_set)
+    if not (folder / RESULT_FILE).is_file():
+        return item_set.items
+    there = {score.id for score in _scores_in(folder, key_of(identity, item_set), item_set)}
+    return tuple(item for item in item_set.items if item.id not in there)
 
 
 def read_result(folder: Path) -> Result:
@@ -288,6 +313,27 @@ def _checked(items: Sequence[Item], scores: Iterable[ItemScore]) -> Iterator[Ite
             )
         misfit = _misfit(item, score)
         yield ItemScore(id=item.id, reason=misfit, positions=score.positions) if misfit else score
+
+
+def _gathered(
+    scores: Iterable[ItemScore], every_s: float, clock: Callable[[], float]
+) -> Iterator[tuple[ItemScore, ...]]:
+    """Scores in the parts in which they are written; what is there when the model fails or is interrupted, too."""
+    part: list[ItemScore] = []
+    last = clock()
+    try:
+        for score in scores:
+            part.append(score)
+            if clock() - last >= every_s:
+                yield tuple(part)
+                part, last = [], clock()
+    except (Exception, KeyboardInterrupt):
+        # Nothing is handled here: what was computed, and perhaps paid for, is kept before the error goes on.
+        if part:
+            yield tuple(part)
+        raise
+    if part:
+        yield tuple(part)
 
 
 def _misfit(item: Item, score: ItemScore) -> str:

@@ -121,7 +121,8 @@ def recognise(values: Values, *, where: str) -> Layout:
     said = f"fits {' and '.join(layout.name for layout in found)}" if found else "has the fields of no known layout"
     fields = ", ".join(sorted(values)[:12]) or "none"
     names = ", ".join(layout.name for layout in layouts)
-    raise InputError(f"{where}: a row with {fields} {said}", remedy=f"name it with --layout: {names}")
+    remedy = f"name it with --layout: {names}; rows without choices are for wholestack evals write"
+    raise InputError(f"{where}: a row with {fields} {said}", remedy=remedy)
 
 
 def _questions(row: Row, layout: Layout) -> Sequence[Question] | Refusal:
