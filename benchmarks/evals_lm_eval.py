@@ -18,7 +18,6 @@ import argparse
 import json
 import os
 import random
-import resource
 import subprocess
 import sys
 import tempfile
@@ -54,11 +53,12 @@ def questions() -> list[dict[str, Any]]:
 
 def make_model(folder: Path, seed: int, texts: list[str]) -> None:
     import torch
-    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=VOCABULARY,
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
@@ -167,6 +167,12 @@ def light(folder: Path, batch_size: int) -> dict[str, Any]:
     return {"cpu_s": time.process_time() - start, "torch": "torch" in sys.modules}
 
 
+def peak_rss_mb() -> float:
+    """Of this process alone; what ``getrusage`` says begins with the size of the process that started this one."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:"))
+
+
 PARTS = {"peer": peer, "ours": ours, "light": light}
 
 
@@ -180,7 +186,7 @@ def run(part: str, folder: Path, batch_size: int = 1) -> dict[str, Any]:
         "HF_HUB_OFFLINE": "1",
     }
     command = [sys.executable, __file__, "--part", part, "--folder", str(folder), "--batch-size", str(batch_size)]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
     if done.returncode:
         raise SystemExit(f"{part}: {done.stderr[-2000:]}")
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -247,7 +253,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.part:
         found = PARTS[given.part](given.folder, given.batch_size)
-        print(json.dumps({**found, "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+        print(json.dumps({**found, "peak_rss_mb": peak_rss_mb()}))
         return
     sizes = [int(each) for each in given.peer_batches.split(",")]
     imported = run("light", Path())

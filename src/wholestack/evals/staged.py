@@ -308,7 +308,7 @@ def _nll_at(model: CachedModel, states: Tensor, places: Ints, targets: Ints) -> 
         precise = logits if logits.dtype == torch.float64 else logits.float()
         inside = (pairs[0] >= start) & (pairs[0] < start + step)
         row = pairs[0][inside] - start
-        nll[inside] = (precise.logsumexp(-1)[row] - precise[row, pairs[1][inside]]).double()
+        nll[inside] = -precise.log_softmax(-1)[row, pairs[1][inside]].double()
     return nll.cpu().numpy()
 
 

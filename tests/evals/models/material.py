@@ -1,4 +1,4 @@
-"""What the tests of models share: tiny real models of transformers in folders, and an oracle that knows no short cut."""
+"""What the tests of models share: tiny real models in folders, and an oracle that knows no short cut."""
 
 import math
 
@@ -54,13 +54,17 @@ def ragged_items():
     """Items of different numbers of choices and lengths, some with a long beginning in common, one without context."""
     shots = "".join(f"Question: what is {n} plus {n}? Answer: {2 * n}\n" for n in range(3, 9))
     few_shot = [
-        make_item(f"{shots}Question: what is {n} plus 1? Answer:", [str(n + 1), "eleven of them", "no"], 0, source="few")
+        make_item(
+            f"{shots}Question: what is {n} plus 1? Answer:", [str(n + 1), "eleven of them", "no"], 0, source="few"
+        )
         for n in range(5)
     ]
     own = [
         make_item("Zwei und zwei", ["sind vier", "sind", "x" * 40], 1, source="own"),
         make_item("\u00e97", ["b", "cc"], 0, delimiter="", source="own"),
-        make_item("\u6f22\u5b57" * 20, ["\U0001f388", "\u00e9" * 30, "zz", "yyy", "x"], 4, delimiter="\n", source="own"),
+        make_item(
+            "\u6f22\u5b57" * 20, ["\U0001f388", "\u00e9" * 30, "zz", "yyy", "x"], 4, delimiter="\n", source="own"
+        ),
         make_item("The Ans", ["wer is", "vil"], 0, delimiter="", source="own"),
         make_item("A long one: " + "the cat and the other cat. " * 9, ["Yes", "No"], 0, source="own"),
         make_item("A longer one: " + "a bird, then two birds. " * 12, ["a", "b", "c and d", "e"], 2, source="own"),

@@ -9,7 +9,13 @@ from wholestack.evals.models.writing import CLOSE, NOT_TEXT, TOO_LONG, write
 
 from .material import save_llama, texts_of
 
-PROMPTS = ["The cat", "One, two, three, four and then a good deal more than that:", "x", "\u00e9t\u00e9 ", "a b c d e f g"]
+PROMPTS = [
+    "The cat",
+    "One, two, three, four and then a good deal more than that:",
+    "x",
+    "\u00e9t\u00e9 ",
+    "a b c d e f g",
+]
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +48,8 @@ def test_neither_batch_nor_order_changes_what_is_written(folders, family, temper
 
 def test_another_seed_writes_another_text_and_the_same_seed_the_same(backend):
     texts = [
-        tuple(texts_of(backend.generate(PROMPTS, Writing(max_tokens=8, temperature=1.0, seed=seed)))) for seed in (1, 1, 2)
+        tuple(texts_of(backend.generate(PROMPTS, Writing(max_tokens=8, temperature=1.0, seed=seed))))
+        for seed in (1, 1, 2)
     ]
     assert texts[0] == texts[1] != texts[2]
 
@@ -76,7 +83,10 @@ def test_an_end_token_ends_the_text_and_is_no_part_of_it(folders, backend):
     (whole,) = backend.generate(["The cat"], Writing(max_tokens=6))
     written = backend.tokens.encode(whole.text)
     ending = type(backend.tokens)(
-        **{**vars(backend.tokens), "end_tokens": (int(backend.next_tokens([backend.tokens.encode("The cat")], 0).logits[0].argmax()),)}
+        **{
+            **vars(backend.tokens),
+            "end_tokens": (int(backend.next_tokens([backend.tokens.encode("The cat")], 0).logits[0].argmax()),),
+        }
     )
     (found,) = write(
         ["The cat"],
