@@ -1,5 +1,7 @@
 import json
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -91,3 +93,20 @@ def test_too_few_or_missing_results_exit_2_in_one_line(arguments, capsys, tmp_pa
     monkeypatch.chdir(tmp_path)
     code, out, err = run(capsys, *arguments)
     assert (code, out, err.count("\n")) == (2, "", 1)
+
+
+@pytest.mark.parametrize("arguments", [["evals", "--help"], ["evals"]])
+def test_help_of_the_noun_imports_nothing_heavy(arguments):
+    code = f"""
+import sys
+from wholestack.cli.main import main
+try:
+    main({arguments})
+except SystemExit:
+    pass
+print([name for name in ("numpy", "scipy", "torch", "wholestack.evals") if name in sys.modules], file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.strip().splitlines()[-1] == "[]"
+    assert "compare" in done.stdout
+    assert "signal" in done.stdout

@@ -48,7 +48,7 @@ def test_two_folders_are_compared(tmp_path):
     [
         ("result.json", b"{", "result.json: is damaged"),
         ("result.json", b"[]", "expected an object, got list"),
-        ("metrics.json", b'{"schema": "scores/99"}', "schema is 'scores/99', this version reads 'scores/1'"),
+        ("metrics.json", b'{"schema": "scores/1"}', "schema is 'scores/1', this version reads 'scores/2'"),
         ("items.jsonl", b'{"id": 3}\n', "items.jsonl: is damaged"),
         ("scores.jsonl", b'{"id": "q0", "nll_nats": [1.0]}\n', "item 'q0' has 3 choices and 1 scores"),
         ("scores.jsonl", b'{"id": "z"}\n', "item 'z' is not in items.jsonl"),
