@@ -12,6 +12,11 @@ app = App(
     result_action="return_value",
 )
 app.command(
+    "wholestack.cli.evals_score:score",
+    name="score",
+    help="Score a model on a file of items: answer loss, accuracy, calibration, with error bars.",
+)
+app.command(
     "wholestack.cli.evals_compare:compare",
     name="compare",
     help="Which model is better on the same items, and whether they can show it (exit 3: they cannot).",
