@@ -10,8 +10,9 @@ from tests.evals.scored import synthetic_items, synthetic_scores, write_folder
 from wholestack.cli.main import main
 
 
-@pytest.fixture
-def folders(tmp_path):
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    tmp_path = tmp_path_factory.mktemp("results")
     items = synthetic_items(60)
     made = {}
     for name, seed, gain in (("small", 1, 0.0), ("large", 2, 4.0), ("larger", 3, 4.1)):
