@@ -16,8 +16,8 @@ def comparison_text(found: Comparison) -> str:
         [
             *_heading(found),
             *_models(found),
-            *(line for pair in found.pairs for line in _pair(found, pair)),
             *(_order(found) if len(found.models) > 2 else ()),
+            *(line for pair in found.pairs for line in _pair(found, pair)),
         ]
     )
 
@@ -92,6 +92,8 @@ def _pair(found: Comparison, pair: Pair) -> Iterator[str]:
     if pair.verdict == "same":
         return
     yield from _indented(_evidence(found, pair))
+    if not _neighbours(found, pair):
+        return
     if pair.sources:
         yield from _sources(pair)
     flips = pair.flips
@@ -101,6 +103,12 @@ def _pair(found: Comparison, pair: Pair) -> Iterator[str]:
     )
     if pair.items_apart:
         yield from _items(pair)
+
+
+def _neighbours(found: Comparison, pair: Pair) -> bool:
+    """Whether nothing stands between the two in the order; of others the text gives the verdict alone."""
+    places = {rank.model: place for place, rank in enumerate(found.ranking)}
+    return abs(places[pair.first] - places[pair.second]) == 1
 
 
 def _evidence(found: Comparison, pair: Pair) -> str:
@@ -142,7 +150,7 @@ def _items(pair: Pair) -> Iterator[str]:
 
 def _order(found: Comparison) -> Iterator[str]:
     yield ""
-    yield "from best to worst:"
+    yield "from best to worst (details below for neighbours; --json has all pairs):"
     for rank in found.ranking:
         apart = ", ".join(letter(other) for other in rank.not_apart_from)
         note = f"  not to be told from {apart}" if apart else ""
