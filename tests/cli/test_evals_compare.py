@@ -1,5 +1,7 @@
 import json
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -8,8 +10,9 @@ from tests.evals.scored import synthetic_items, synthetic_scores, write_folder
 from wholestack.cli.main import main
 
 
-@pytest.fixture
-def folders(tmp_path):
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    tmp_path = tmp_path_factory.mktemp("results")
     items = synthetic_items(60)
     made = {}
     for name, seed, gain in (("small", 1, 0.0), ("large", 2, 4.0), ("larger", 3, 4.1)):
@@ -50,7 +53,8 @@ def test_the_same_result_twice_is_equal_and_exits_0(folders, capsys):
 def test_three_models_are_ranked_with_the_neighbours_that_cannot_be_told_apart(folders, capsys):
     code, out, _ = run(capsys, *folders.values(), "--metric", "accuracy", "--shown", "2")
     assert code == 3
-    assert "from best to worst:" in out
+    assert "from best to worst" in out
+    assert out.count("right answers (raw)") == 2
     assert "not to be told from" in out
     assert "for 3 pairs (Holm)" in " ".join(out.split())
     assert max(map(len, out.splitlines())) <= 80
@@ -91,3 +95,20 @@ def test_too_few_or_missing_results_exit_2_in_one_line(arguments, capsys, tmp_pa
     monkeypatch.chdir(tmp_path)
     code, out, err = run(capsys, *arguments)
     assert (code, out, err.count("\n")) == (2, "", 1)
+
+
+@pytest.mark.parametrize("arguments", [["evals", "--help"], ["evals"]])
+def test_help_of_the_noun_imports_nothing_heavy(arguments):
+    code = f"""
+import sys
+from wholestack.cli.main import main
+try:
+    main({arguments})
+except SystemExit:
+    pass
+print([name for name in ("numpy", "scipy", "torch", "wholestack.evals") if name in sys.modules], file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.strip().splitlines()[-1] == "[]"
+    assert "compare" in done.stdout
+    assert "signal" in done.stdout

@@ -6,8 +6,9 @@ from tests.evals.scored import synthetic_items, synthetic_scores, write_folder
 from wholestack.cli.main import main
 
 
-@pytest.fixture
-def named(tmp_path):
+@pytest.fixture(scope="module")
+def named(tmp_path_factory):
+    tmp_path = tmp_path_factory.mktemp("results")
     items = synthetic_items(40)
     made = []
     for model, gain in (("small", 0.0), ("middle", 2.0), ("large", 4.0)):

@@ -1,15 +1,15 @@
 """Synthetic scores with a known truth, for tests of what is made of scores."""
 
 import dataclasses
-import json
 
 import numpy as np
 
 from wholestack.evals.backend import ItemScore, ModelIdentity
-from wholestack.evals.items import items_bytes, make_item, seal_items
+from wholestack.evals.items import make_item, seal_items
+from wholestack.evals.results import score_into
 from wholestack.evals.scored import ScoredRow, assemble
 from wholestack.evals.scores import ItemScores
-from wholestack.record import to_builtins, to_json
+from wholestack.record import digest
 
 
 def scores_from_values(
@@ -70,16 +70,25 @@ def with_values(result, values):
     return dataclasses.replace(result, scores=scores)
 
 
-def write_folder(folder, items, scores, *, name="model", **extra):
-    """A folder as ``wholestack evals score`` leaves it."""
-    folder.mkdir(parents=True)
-    sealed = seal_items(items, kind="items from a file")
-    identity = ModelIdentity(kind="synthetic", name=name, parts={"weights": name})
-    result = {"identity": to_builtins(identity), "item_set": sealed.digest, **extra}
-    (folder / "result.json").write_bytes(json.dumps(result).encode())
-    (folder / "items.jsonl").write_bytes(items_bytes(items))
-    (folder / "scores.jsonl").write_bytes(b"".join(to_json(score) + b"\n" for score in scores))
-    return folder
+@dataclasses.dataclass
+class Given:
+    """A model whose scores are known beforehand."""
+
+    name: str
+    scores: list
+
+    @property
+    def identity(self):
+        return ModelIdentity(kind="synthetic", name=self.name, parts={"weights": digest(self.name)})
+
+    def score(self, items):
+        by_id = {score.id: score for score in self.scores}
+        return (by_id[item.id] for item in items)
+
+
+def write_folder(out, items, scores, *, name="model"):
+    """The folder that scoring a model with these scores leaves in ``out``."""
+    return score_into(Given(name, list(scores)), seal_items(items, kind="items from a file"), out).folder
 
 
 def synthetic_items(count):

@@ -195,8 +195,10 @@ class Hashing(LM):
 folder = sys.argv[1]
 tracker = EvaluationTracker(output_path=folder + "/out")
 tracker.general_config_tracker.log_experiment_args("dummy", "pretrained=org/dummy", None, None, False)
-found = lm_eval.simple_evaluate(model=Hashing(), tasks=["toy_index", "toy_text", "toy_contexts"], bootstrap_iters=0, log_samples=True,
-    task_manager=TaskManager(include_path=folder, include_defaults=False))
+found = lm_eval.simple_evaluate(
+    model=Hashing(), tasks=["toy_index", "toy_text", "toy_contexts"], bootstrap_iters=0, log_samples=True,
+    task_manager=TaskManager(include_path=folder, include_defaults=False),
+)
 samples = found.pop("samples")
 tracker.save_results_aggregated(results=found, samples=samples)
 for task, lines in samples.items():

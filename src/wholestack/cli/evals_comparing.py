@@ -16,8 +16,8 @@ def comparison_text(found: Comparison) -> str:
         [
             *_heading(found),
             *_models(found),
-            *(line for pair in found.pairs for line in _pair(found, pair)),
             *(_order(found) if len(found.models) > 2 else ()),
+            *(line for pair in found.pairs for line in _pair(found, pair)),
         ]
     )
 
@@ -36,31 +36,42 @@ def verdict_text(found: Comparison, pair: Pair) -> str:
     if pair.verdict == "unknown":
         return f"{one} and {other} cannot be told apart: {_why_not(found, pair, unit)}"
     better, worse = (other, one) if pair.verdict == "second" else (one, other)
-    return f"{better} is better than {worse} by {abs(pair.difference):.4g}{unit}{_interval(pair, absolute=True)}."
+    return (
+        f"{better} is better than {worse} by {abs(pair.difference):.4g}{unit}{_interval(found, pair, absolute=True)}."
+    )
 
 
 def _why_not(found: Comparison, pair: Pair, unit: str) -> str:
     one, other = letter(pair.first), letter(pair.second)
-    said = f"{other} - {one} is {pair.difference:+.4g}{unit}{_interval(pair)}. "
+    said = f"{other} - {one} is {pair.difference:+.4g}{unit}{_interval(found, pair)}. "
     if pair.detectable is None:
         return said + "All items are of one cluster, so nothing says how far the difference would scatter."
     said += f"These items show {_detectable(pair.detectable)}; "
     if pair.items_needed:
-        return said + f"if the true one is as found, about {pair.items_needed:,} items like these would show it."
+        return (
+            said + f"if the true one is as found, about {_rounded(pair.items_needed)} items like these would show it."
+        )
     if pair.detectable.difference <= abs(pair.difference):
         reason = "with so many comparisons" if len(found.pairs) > 1 else "on so few items that only one has right"
         return said + f"the one found is larger, but {reason} it may be chance (p = {pair.p_holm:.2g})."
     return said + f"one as small as found would take more than {MOST_ITEMS:,} items."
 
 
-def _interval(pair: Pair, *, absolute: bool = False) -> str:
+def _rounded(count: int) -> str:
+    """Two digits say as much as can be known."""
+    step = 10 ** max(0, len(str(count)) - 2)
+    return f"{-(-count // step) * step:,}"
+
+
+def _interval(found: Comparison, pair: Pair, *, absolute: bool = False) -> str:
     if pair.interval is None:
         return ""
     turned = pair.interval
     if absolute and pair.difference < 0:
         turned = Interval(low=-turned.high, high=-turned.low, level=turned.level)
     sign = "" if absolute else "+"
-    return f" ({turned.level:.0%} interval {turned.low:{sign}.4g} to {turned.high:{sign}.4g})"
+    alone = " for this pair alone" if len(found.pairs) > 1 else ""
+    return f" ({turned.level:.0%} interval{alone} {turned.low:{sign}.4g} to {turned.high:{sign}.4g})"
 
 
 def _heading(found: Comparison) -> Iterator[str]:
@@ -92,6 +103,8 @@ def _pair(found: Comparison, pair: Pair) -> Iterator[str]:
     if pair.verdict == "same":
         return
     yield from _indented(_evidence(found, pair))
+    if not _neighbours(found, pair):
+        return
     if pair.sources:
         yield from _sources(pair)
     flips = pair.flips
@@ -101,6 +114,12 @@ def _pair(found: Comparison, pair: Pair) -> Iterator[str]:
     )
     if pair.items_apart:
         yield from _items(pair)
+
+
+def _neighbours(found: Comparison, pair: Pair) -> bool:
+    """Whether nothing stands between the two in the order; of others the text gives the verdict alone."""
+    places = {rank.model: place for place, rank in enumerate(found.ranking)}
+    return abs(places[pair.first] - places[pair.second]) == 1
 
 
 def _evidence(found: Comparison, pair: Pair) -> str:
@@ -142,11 +161,12 @@ def _items(pair: Pair) -> Iterator[str]:
 
 def _order(found: Comparison) -> Iterator[str]:
     yield ""
-    yield "from best to worst:"
+    yield "from best to worst (details below for neighbours; --json has all pairs):"
     for rank in found.ranking:
         apart = ", ".join(letter(other) for other in rank.not_apart_from)
         note = f"  not to be told from {apart}" if apart else ""
-        yield _cut(f"  {letter(rank.model):<2} {found.models[rank.model].value:>10.4f}{note}", WIDTH)
+        model = found.models[rank.model]
+        yield _cut(f"  {letter(rank.model):<2} {model.value:>10.4f}  {_cut(model.name, 30):<30}{note}".rstrip(), WIDTH)
 
 
 def _indented(text: str) -> list[str]:

@@ -90,7 +90,7 @@ class Metric(Record):
 class Scores(Record):
     """All numbers of one model on one item set."""
 
-    SCHEMA: ClassVar[str] = "scores/1"
+    SCHEMA: ClassVar[str] = "scores/2"
 
     item_set: str
     """Digest of the item set."""
