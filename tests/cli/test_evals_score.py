@@ -165,6 +165,13 @@ def test_examples_and_wording_reach_the_items(write, command, tmp_path):
     assert (result.task.shots.count, result.task.shots.seed) == (2, 4)
 
 
+def test_a_new_line_is_typed_as_in_the_help(write, command, tmp_path):
+    options = ("--template", r"Q: {context}\nA:", "--delimiter", r"\n", "--json")
+    document = json.loads(command(write(GOOD), "--model", "memory", *options)[1])
+    item = read_result(tmp_path / document["folder"]).items[0]
+    assert (item.context, item.delimiter) == ("Q: The number 0 and one more make\nA:", "\n")
+
+
 def test_letters_are_scored_instead_of_texts(write, command, tmp_path):
     options = ("--letters", "--template", "{context}\n{options}\nAnswer:", "--json")
     document = json.loads(command(write(GOOD), "--model", "memory", *options)[1])

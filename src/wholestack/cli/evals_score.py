@@ -48,7 +48,7 @@ def score(
     threads: int | None = None,
     batch_size: int = 8,
     api_key_variable: str = "OPENAI_API_KEY",
-    usd_per_million_tokens: tuple[float, float] | None = None,
+    usd_per_million_tokens: Annotated[tuple[float, float] | None, Parameter(negative="")] = None,
     requests_at_a_time: int = 4,
     estimate: Flag = False,
     json: Flag = False,
@@ -68,16 +68,16 @@ def score(
         JSONL file: id, context, choices, gold (index or text), optional group, source, delimiter; or a public
         layout, recognised by its fields.
     model
-        A local Hugging Face folder, a GGUF file, smollm2, a checkpoint of pretrain, the URL of an endpoint,
-        memory (knows nothing: the score of chance) or memory:FILE (byte n-grams of a file).
+        A local Hugging Face folder, a GGUF file, smollm2, a checkpoint or run of pretrain, the URL of an
+        endpoint, memory (knows nothing: the score of chance) or memory:FILE (byte n-grams of a file).
     task
         What is asked and how: a .toml or .json file, or a name that is built in, such as mmlu-letters.
     layout
         How the rows are written, where it is not to be recognised.
     template
-        The context, with the texts of a question in braces, such as "{question}\\nAnswer:".
+        The context, with the texts of a question in braces, such as "{question}\\nAnswer:"; \\n is a new line.
     delimiter
-        Stands between context and choice; scored with the choice.
+        Stands between context and choice, scored with the choice; \\n is a new line.
     letters
         Score the letters A, B, ... of the template's {options} instead of the choices' texts.
     shots
@@ -87,7 +87,7 @@ def score(
     shots_seed
         Which examples, and in which order.
     limit
-        At most so many items, drawn by their ids, not the first.
+        At most so many questions, unscorable ones among them, drawn by their ids: not the first.
     out
         Folder of results.
     dtype
@@ -112,8 +112,8 @@ def score(
     asked = _task(
         task,
         layout=layout,
-        template=template,
-        delimiter=delimiter,
+        template=_typed(template),
+        delimiter=_typed(delimiter),
         letters=letters,
         shots=shots,
         shots_seed=shots_seed,
@@ -173,6 +173,11 @@ def _task(
             seed=known.seed if shots_seed is None else shots_seed,
         )
     return replace(task, **changes)  # type: ignore[arg-type]  # names and types stand above
+
+
+def _typed(text: str | None) -> str | None:
+    """A shell hands a backslash and an n over as they are; nobody who types them means them."""
+    return text if text is None else text.replace("\\n", "\n").replace("\\t", "\t")
 
 
 def _before(item_set: ItemSet, backend: Backend, left: Sequence[Item]) -> str:
