@@ -5,7 +5,7 @@ writer cuts it off. Anything else that does not decode is damage, and is reporte
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Generic, Self, TypeVar
@@ -40,18 +40,23 @@ class JournalWriter(Generic[R]):
 
     def append(self, record: R) -> None:
         """Write one record; on return it is on the disk, on an error the journal is as it was."""
-        if not isinstance(record, self._kind):
-            raise TypeError(f"{self._path.name} holds {self._kind.__name__}, got {type(record).__name__}")
-        line = to_json(record) + b"\n"
+        self.extend((record,))
+
+    def extend(self, records: Sequence[R]) -> None:
+        """Write several records at the price of one; on return all are on the disk, on an error none is."""
+        for record in records:
+            if not isinstance(record, self._kind):
+                raise TypeError(f"{self._path.name} holds {self._kind.__name__}, got {type(record).__name__}")
+        lines = b"".join(to_json(record) + b"\n" for record in records)
         try:
             written = 0
-            while written < len(line):
-                written += os.pwrite(self._file, line[written:], self._end + written)
+            while written < len(lines):
+                written += os.pwrite(self._file, lines[written:], self._end + written)
             os.fsync(self._file)
         except OSError as error:
             os.ftruncate(self._file, self._end)
             raise _cannot_write(self._path, error) from error
-        self._end += len(line)
+        self._end += len(lines)
 
     def close(self) -> None:
         """Close the file; closing twice is harmless."""

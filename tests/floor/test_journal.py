@@ -44,6 +44,18 @@ def test_cut_at_any_byte_it_keeps_every_whole_line_and_goes_on(tmp_path_factory,
     assert read_journal(path, Line) == [*kept, Line(number=99)]
 
 
+def test_several_records_at_once_are_the_same_lines_and_one_of_another_class_writes_none(tmp_path: Path) -> None:
+    lines = [Line(number=index, text="\n" * index) for index in range(4)]
+    write(tmp_path / "single.jsonl", lines)
+    with JournalWriter(tmp_path / "shared.jsonl", Line) as writer:
+        writer.extend(lines[:1])
+        writer.extend(())
+        writer.extend(lines[1:])
+        with pytest.raises(TypeError):
+            writer.extend([lines[0], Record()])  # type: ignore[list-item]  # the very mistake
+    assert (tmp_path / "shared.jsonl").read_bytes() == (tmp_path / "single.jsonl").read_bytes()
+
+
 def test_a_damaged_line_in_the_middle_is_named(tmp_path: Path) -> None:
     path = tmp_path / "j.jsonl"
     write(path, [Line(number=index) for index in range(3)])
