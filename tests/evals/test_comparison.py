@@ -177,8 +177,8 @@ def test_holm_rejects_what_the_stepwise_rule_rejects(p_values):
     assert all(value >= p for value, p in zip(adjusted, p_values, strict=True))
 
 
-def test_a_pair_without_an_error_counts_as_a_test_and_is_never_decided():
-    assert holm([0.01, None]) == [pytest.approx(0.02), None]
+def test_a_pair_without_an_error_is_no_test_and_never_decided():
+    assert holm([0.01, None, 0.01]) == [pytest.approx(0.02), None, pytest.approx(0.02)]
     first, second = two_results(clusters=[0] * 60)
     found = compare_results([first, second])
     assert (found.pairs[0].verdict, found.pairs[0].p_holm, found.clusters) == ("unknown", None, 1)
@@ -210,6 +210,15 @@ def test_the_source_in_which_models_differ_is_named_and_the_others_are_not():
     found = compare_results([result_of(values, gold, sources=sources), result_of(moved, gold, sources=sources)])
     assert [each.source for each in found.pairs[0].sources if each.differs] == ["s3"]
     assert sum(each.items for each in found.pairs[0].sources) == 400
+
+
+def test_a_source_of_few_items_is_counted_and_never_judged_by_itself():
+    first, second = two_results(gain=5.0, sources=["large"] * 50 + ["small"] * 9 + ["single"])
+    by_source = {each.source: each for each in compare_results([first, second]).pairs[0].sources}
+    assert by_source["large"].differs
+    for name, items in (("small", 9), ("single", 1)):
+        found = by_source[name]
+        assert (found.items, found.interval, found.p_holm, found.differs) == (items, None, None, False)
 
 
 def test_items_furthest_apart_and_flips_are_listed_to_a_bound():

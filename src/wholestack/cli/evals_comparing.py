@@ -3,10 +3,11 @@
 import textwrap
 from collections.abc import Iterator
 
-from wholestack.evals.comparison import MOST_ITEMS, Comparison, Pair
+from wholestack.evals.comparison import FEWEST_CLUSTERS, MOST_ITEMS, Comparison, Pair
 from wholestack.evals.statistics import DetectableDifference, Interval
 
 WIDTH = 80
+SOURCES_SHOWN = 10
 _NAME_WIDTH = 44
 
 
@@ -142,21 +143,31 @@ def _detectable(found: DetectableDifference) -> str:
 
 
 def _sources(pair: Pair) -> Iterator[str]:
-    differences = f"{letter(pair.second)} - {letter(pair.first)}"
-    yield f"  {'source':<28} {'items':>7}  {differences:>9}  interval"
-    for each in sorted(pair.sources, key=lambda each: -abs(each.difference)):
-        span = f"{each.interval.low:+.4f} to {each.interval.high:+.4f}" if each.interval else "one cluster"
+    judged = sorted(
+        (each for each in pair.sources if each.interval), key=lambda each: (not each.differs, -abs(each.difference))
+    )
+    if judged:
+        yield f"  {'source':<28} {'items':>7}  {f'{letter(pair.second)} - {letter(pair.first)}':>9}  interval"
+    for each in judged[:SOURCES_SHOWN]:
+        span = f"{each.interval.low:+.4f} to {each.interval.high:+.4f}" if each.interval else ""
         mark = "differs" if each.differs else ""
         yield f"  {_cut(each.source, 28):<28} {each.items:>7,}  {each.difference:>+9.4f}  {span:<22}{mark}".rstrip()
-    yield from _indented(f"intervals are of one source; 'differs' holds for all {len(pair.sources)} together (Holm)")
+    said = []
+    if len(judged) > SOURCES_SHOWN:
+        said.append(f"{len(judged) - SOURCES_SHOWN} more sources (--json has all)")
+    if judged:
+        said.append(f"intervals are of one source; 'differs' holds for all {len(judged)} together (Holm)")
+    if few := len(pair.sources) - len(judged):
+        said.append(f"{few} sources of fewer than {FEWEST_CLUSTERS} independent items are not judged by themselves")
+    yield from _indented("; ".join(said))
 
 
 def _items(pair: Pair) -> Iterator[str]:
     one, other = letter(pair.first), letter(pair.second)
     yield f"  furthest apart in the log-likelihood of the right answer, nats: {one}, {other}"
     for each in pair.items_apart:
-        text = _cut(f"{each.context[-34:]} | {each.answer}", 56)
-        yield f"  {each.first_nats:>9.2f} {each.second_nats:>9.2f}  {text}".rstrip()
+        context = each.context if len(each.context) <= 34 else f"...{each.context[-31:]}"
+        yield f"  {each.first_nats:>9.2f} {each.second_nats:>9.2f}  {_cut(f'{context} | {each.answer}', 56)}".rstrip()
 
 
 def _order(found: Comparison) -> Iterator[str]:

@@ -35,6 +35,8 @@ from wholestack.record import Record
 Verdict = Literal["first", "second", "same", "unknown"]
 
 ITEMS_SHOWN = 10
+FEWEST_CLUSTERS = 10
+"""Of a source that is judged by itself: on two items t believes whatever they happen to share."""
 MOST_ITEMS = 10_000_000
 NOT_BY_ALL = "not scored by every model"
 
@@ -78,9 +80,9 @@ class SourceDifference(Record):
     clusters: int
     difference: float
     interval: Interval | None
-    """At the comparison's level, for this source alone."""
+    """At the comparison's level, for this source alone; ``None`` with too few clusters to judge."""
     p_holm: float | None
-    """Adjusted for the number of sources."""
+    """Adjusted for the number of sources that are judged; ``None`` with the interval."""
     differs: bool
     """Whether the adjusted p-value is below 1 - level."""
 
@@ -264,15 +266,13 @@ def unit_of(metric: str) -> str:
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """P-values adjusted so that all tests together err at most at the level (Holm 1979); ``None`` counts as a test."""
-    order = sorted(range(len(p_values)), key=lambda at: 1.0 if p_values[at] is None else p_values[at] or 0.0)
+    """P-values adjusted so that all tests together err at most at the level (Holm 1979); ``None`` is no test."""
+    tests = sorted((value, at) for at, value in enumerate(p_values) if value is not None)
     adjusted: list[float | None] = [None] * len(p_values)
     largest = 0.0
-    for rank, at in enumerate(order):
-        value = p_values[at]
-        if value is not None:
-            largest = max(largest, min(1.0, value * (len(p_values) - rank)))
-            adjusted[at] = largest
+    for rank, (value, at) in enumerate(tests):
+        largest = max(largest, min(1.0, value * (len(tests) - rank)))
+        adjusted[at] = largest
     return adjusted
 
 
@@ -418,18 +418,19 @@ def _by_source(first: ItemScores, second: ItemScores, metric: str, level: float)
     for name in names.tolist():
         places = np.flatnonzero(keep & (first.sources == name))
         found.append((name, _measure(first.take(places), second.take(places), metric, level)))
-    adjusted = holm([measured.p_value for _, measured in found])
+    judged = [measured.estimate.clusters >= FEWEST_CLUSTERS for _, measured in found]
+    adjusted = holm([each.p_value if ok else None for (_, each), ok in zip(found, judged, strict=True)])
     return tuple(
         SourceDifference(
             source=name,
             items=measured.estimate.items,
             clusters=measured.estimate.clusters,
             difference=measured.estimate.value,
-            interval=measured.interval,
+            interval=measured.interval if ok else None,
             p_holm=p_holm,
             differs=p_holm is not None and p_holm < 1 - level and not measured.identical,
         )
-        for (name, measured), p_holm in zip(found, adjusted, strict=True)
+        for (name, measured), p_holm, ok in zip(found, adjusted, judged, strict=True)
     )
 
 

@@ -59,7 +59,7 @@ class ScoredItems:
     contexts: tuple[str, ...] = field(repr=False)
     """``[items]``, end of the context, on one line."""
     answers: tuple[str, ...] = field(repr=False)
-    """``[items]``, the right choice, on one line."""
+    """``[items]``, beginning of the right choice, on one line."""
     counts_tokens: bool
     """Whether scored tokens are known; without them nothing can be taken per token."""
 
@@ -100,7 +100,7 @@ def assemble(name: str, path: str, rows: Sequence[ScoredRow], *, item_set: str =
         scores=_item_scores(rows, item_set or digest(sorted(keys))),
         keys=tuple(keys),
         contexts=tuple(_end(row.requests[max(row.gold, 0)][0]) for row in rows),
-        answers=tuple(_end(row.requests[max(row.gold, 0)][1]) for row in rows),
+        answers=tuple(_begin(row.requests[max(row.gold, 0)][1]) for row in rows),
         counts_tokens=all(row.tokens for row in rows if not row.reason),
     )
 
@@ -189,6 +189,12 @@ def _end(text: str) -> str:
     """The last characters of a text on one line."""
     line = " ".join(text[-4 * SHOWN_CHARACTERS :].split())
     return line if len(line) <= SHOWN_CHARACTERS else f"...{line[3 - SHOWN_CHARACTERS :]}"
+
+
+def _begin(text: str) -> str:
+    """The first characters of a text on one line."""
+    line = " ".join(text[: 4 * SHOWN_CHARACTERS].split())
+    return line if len(line) <= SHOWN_CHARACTERS else f"{line[: SHOWN_CHARACTERS - 3]}..."
 
 
 def _no_common_remedy(results: Sequence[ScoredItems]) -> str:
