@@ -27,7 +27,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-ITEMS = 500
+MOST_ITEMS = 500
 VOCABULARY = 4096
 MMLU = Path(__file__).resolve().parents[2] / "shared" / "data" / "evals" / "mmlu_redux.jsonl"
 LETTERS = "bdfgklmnprstvz"
@@ -66,7 +66,8 @@ def make_model(folder: Path, seed: int, texts: list[str]) -> None:
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|endoftext|>").save_pretrained(folder)
+    fast: Any = PreTrainedTokenizerFast
+    fast(tokenizer_object=tokenizer, eos_token="<|endoftext|>").save_pretrained(folder)
     torch.manual_seed(seed)
     config = LlamaConfig(
         vocab_size=VOCABULARY,
@@ -84,14 +85,14 @@ def make_model(folder: Path, seed: int, texts: list[str]) -> None:
     LlamaForCausalLM(config).save_pretrained(folder)
 
 
-def make_items(folder: Path, rows: list[dict[str, Any]], context: int, few_shot: bool) -> None:
+def make_items(folder: Path, rows: list[dict[str, Any]], items: int, context: int, few_shot: bool) -> None:
     """``items.jsonl``: a question with so much other text in front that the context has about ``context`` tokens."""
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    filler = tokenizer.encode(" ".join(row["question"] for row in rows[ITEMS:])).ids
+    filler = tokenizer.encode(" ".join(row["question"] for row in rows[MOST_ITEMS:])).ids
     lines = []
-    for number, row in enumerate(rows[:ITEMS]):
+    for number, row in enumerate(rows[:items]):
         question = f"Question: {row['question']}\nAnswer:"
         more = max(0, context - len(tokenizer.encode(question).ids)) if context > 100 else 0
         start = 0 if few_shot else (number * 211) % (len(filler) - more)
@@ -207,16 +208,16 @@ def compare(reference: list[float], found: list[float], spanning: list[bool]) ->
     return {"max_difference_nats": max(gaps), "flips": flips}
 
 
-def one_seed(seed: int, context: int, few_shot: bool, batch_sizes: list[int]) -> dict[str, Any]:
+def one_seed(seed: int, items: int, context: int, few_shot: bool, batch_sizes: list[int]) -> dict[str, Any]:
     rows = questions()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         make_model(folder, seed, [row["question"] for row in rows])
-        make_items(folder, rows, context, few_shot)
+        make_items(folder, rows, items, context, few_shot)
         mine = run("ours", folder, 8)
         peers = {size: run("peer", folder, size) for size in batch_sizes}
         again = run("ours", folder, 8)
-    requests = 4 * ITEMS
+    requests = 4 * items
     fastest = min(peers, key=lambda size: float(peers[size]["cpu_s"]))
     best = min((mine, again), key=lambda each: float(each["cpu_s"]))
     return {
@@ -244,6 +245,7 @@ def one_seed(seed: int, context: int, few_shot: bool, batch_sizes: list[int]) ->
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--context", type=int, default=60)
+    parser.add_argument("--items", type=int, default=MOST_ITEMS, choices=range(1, MOST_ITEMS + 1), metavar="N")
     parser.add_argument("--few-shot", action="store_true")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--peer-batches", default="1,8,16", help="the first is what numbers are compared with")
@@ -257,9 +259,9 @@ def main() -> None:
         return
     sizes = [int(each) for each in given.peer_batches.split(",")]
     imported = run("light", Path())
-    seeds = [one_seed(seed, given.context, given.few_shot, sizes) for seed in range(given.seeds)]
+    seeds = [one_seed(seed, given.items, given.context, given.few_shot, sizes) for seed in range(given.seeds)]
     summary = {
-        "items": ITEMS,
+        "items": given.items,
         "context": given.context,
         "few_shot": given.few_shot,
         "questions": "MMLU-Redux" if MMLU.is_file() else "made up",

@@ -29,7 +29,7 @@ from wholestack.evals.statistics import Floats, Ints
 LEAST_COMMON_TOKENS = 48
 """A common beginning of contexts is read once if it is at least so long; copying its keys costs something too."""
 MOST_PLACES = 16_384
-"""Most places of a batch: bounds memory at long contexts."""
+"""Most places of a batch, common beginning included: bounds memory at long contexts."""
 LEAST_UNMASKED_PLACES = 96
 """Contexts are read before the choices from this length on; below it one pass with a small mask is faster."""
 _PADDING = -1
@@ -138,10 +138,10 @@ def score_choices(
             if len(group.common):
                 past = model.read(_tensor(group.common[None], device), keep=True)[1]
                 tally.positions[group.rows[0].item] += len(group.common)
-            for rows in _batches(group.rows, batch_size):
+            for rows in _batches(group.rows, batch_size, len(group.common)):
                 block = _lay_out(rows, len(group.common))
                 tally.add(rows, block, model, _read(model, block, past, _shortest(rows), device))
-        for rows in _batches(long, batch_size):
+        for rows in _batches(long, batch_size, 0):
             block = _lay_out(rows, 0)
             tally.add(rows, block, model, model.read(_tensor(block.tokens, device))[0])
     return collect_choices(prepared, _joined(tally.choices), _joined(tally.nll_nats), tally.positions)
@@ -224,12 +224,12 @@ def _without(row: _Texts, common: int) -> _Texts:
     return _Texts(item=row.item, context=row.context[common:], answers=row.answers, first_choice=row.first_choice)
 
 
-def _batches(rows: Sequence[_Texts], batch_size: int) -> Iterator[Sequence[_Texts]]:
+def _batches(rows: Sequence[_Texts], batch_size: int, common: int) -> Iterator[Sequence[_Texts]]:
     """Rows of similar size, longest first, so that little is padded and memory is at its most at once."""
     ordered = sorted(rows, key=lambda row: (-(len(row.context) + row.behind), -len(row.context)))
     start = 0
     while start < len(ordered):
-        longest = max(1, len(ordered[start].context) + ordered[start].behind)
+        longest = max(1, common + len(ordered[start].context) + ordered[start].behind)
         end = start + max(1, min(batch_size, MOST_PLACES // longest))
         yield ordered[start:end]
         start = end

@@ -14,17 +14,21 @@ from wholestack.evals.models.opening import open_backend
 
 pytestmark = pytest.mark.heavy
 
+ROUNDING_NATS = 5e-5
+"""A token, in single precision through 30 layers: measured 2.6e-5; in double precision it is below 1e-9."""
+
 FACTS = [
-    ("The capital of France is", " Paris"),
-    ("The capital of Italy is", " Rome"),
-    ("Monday, Tuesday, Wednesday,", " Thursday"),
-    ("one, two, three, four,", " five"),
-    ("January, February, March,", " April"),
-    ("The opposite of hot is", " cold"),
-    ("The sun rises in the", " east"),
-    ("2, 4, 6, 8,", " "),
+    ("The capital of France is", "Paris", "Rome"),
+    ("The capital of Italy is", "Rome", "Paris"),
+    ("Monday, Tuesday, Wednesday,", "Thursday", "Sunday"),
+    ("one, two, three, four,", "five", "nine"),
+    ("January, February, March,", "April", "August"),
+    ("The opposite of hot is", "cold", "warm"),
+    ("The sun rises in the", "east", "west"),
+    ("The capital of Japan is", "Tokyo", "Berlin"),
+    ("The capital of Germany is", "Berlin", "Tokyo"),
 ]
-"""Beginnings whose next token every model that works knows."""
+"""Beginning, next word, and one that stands as near and is wrong."""
 
 PAIRS = [
     ("The dog wagged its", "tail", "Tuesday"),
@@ -101,9 +105,12 @@ def straight(backend, item, choice):
 
 
 def test_it_knows_what_comes_next(smollm2):
-    for beginning, following in FACTS:
-        (found,) = smollm2.generate([beginning], Writing(max_tokens=1))
-        assert found.text == following, beginning
+    (first,) = smollm2.generate(["The capital of France is"], Writing(max_tokens=1))
+    assert first.text == " Paris"
+    items = [make_item(beginning, [good, bad], 0, source="facts") for beginning, good, bad in FACTS]
+    found = list(smollm2.score(items))
+    assert sum(score.nll_nats[0] < score.nll_nats[1] for score in found) >= len(items) - 1
+    assert np.median([score.nll_nats[0] for score in found]) < 2.5  # of 49,152 tokens, 10.8 nats by a guess
 
 
 def test_a_hundred_sentences_end_sensibly(smollm2):
@@ -123,10 +130,18 @@ def test_a_choice_costs_what_a_plain_log_softmax_says(smollm2):
         for choice in range(2):
             nll_nats, tokens = straight(smollm2, item, choice)
             assert score.tokens[choice] == tokens
-            assert score.nll_nats[choice] == pytest.approx(nll_nats, abs=1e-5 * tokens + 1e-6)
+            assert score.nll_nats[choice] == pytest.approx(nll_nats, abs=ROUNDING_NATS * tokens)
 
 
-def test_real_questions_are_read_and_the_alphabet_of_the_file_is_that_of_the_model(smollm2):
+def test_in_double_precision_the_short_cuts_are_exact():
+    double = open_backend("smollm2", Opening(threads=1, dtype="float64"))
+    items = hundred_items()[3::40]
+    for item, score in zip(items, double.score(items), strict=True):
+        nll_nats, tokens = straight(double, item, 0)
+        assert score.nll_nats[0] == pytest.approx(nll_nats, abs=1e-9 * tokens)
+
+
+def test_real_questions_are_read_and_scored(smollm2):
     items = mmlu_items(100)
     found = list(smollm2.score(items))
     assert [score.id for score in found] == [item.id for item in items]
@@ -137,7 +152,7 @@ def test_real_questions_are_read_and_the_alphabet_of_the_file_is_that_of_the_mod
     assert 0.5 < bits_per_byte < 2.5  # a uniform guess over its tokens takes about 4
     for at in (3, 50):
         nll_nats, tokens = straight(smollm2, items[at], items[at].gold)
-        assert found[at].nll_nats[items[at].gold] == pytest.approx(nll_nats, abs=1e-5 * tokens)
+        assert found[at].nll_nats[items[at].gold] == pytest.approx(nll_nats, abs=ROUNDING_NATS * tokens)
     for text in ("caf\u00e9 2019, 12 + 30", "def f(x):\n\treturn x"):
         assert smollm2.tokens.decode(smollm2.tokens.encode(text)) == text
 
