@@ -11,3 +11,11 @@ app = App(
     help_format="plaintext",
     result_action="return_value",
 )
+app.command(
+    "wholestack.cli.evals_goal:app",
+    name="goal",
+    help="Write down what is really wanted, before any cheap number is believed.",
+)
+app.command(
+    "wholestack.cli.evals_proxy:proxy", name="proxy", help="How well does a cheap metric rank models as the goal does?"
+)

@@ -1,0 +1,204 @@
+"""Numbers of several models or checkpoints, from a table (CSV, TSV, JSONL) or from result folders of ``evals score``.
+
+A table has one row a model. The column ``NAME_error`` holds the standard errors of the column ``NAME``; an empty cell
+is a missing number; columns of text are kept out. What a table does not say is never guessed.
+"""
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from wholestack.errors import InputError
+from wholestack.evals.goals import Better
+from wholestack.record import Record
+
+ERROR = "_error"
+METRICS_FILE = "metrics.json"
+RESULT_FILE = "result.json"
+
+_LOWER = ("answer_bpb", "answer_nll", "choice_nll", "brier", "ece", "loss", "nll", "perplexity", "bits", "error_rate")
+_HIGHER = ("accuracy", "acc", "exact_match", "f1", "pass_at", "score", "choice_p")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbers(Record):
+    """What is known of one model, setting or checkpoint."""
+
+    model: str
+    """Its name; empty where the table has none."""
+    values: dict[str, float]
+    """By name of the metric."""
+    errors: dict[str, float]
+    """Standard errors, where they are known."""
+    where: str
+    """File and line, or folder."""
+
+
+def better_of(metric: str, *, higher: Iterable[str] = (), lower: Iterable[str] = ()) -> Better:
+    """Direction of a metric: as the user says, else by the beginning of its name.
+
+    Raises:
+        InputError: the name says nothing, or the user says both.
+    """
+    bare = metric.partition("[")[0]
+    said_higher, said_lower = {metric, bare} & set(higher), {metric, bare} & set(lower)
+    if said_higher and said_lower:
+        raise InputError(f"{metric} is said to be better both higher and lower", remedy="say one of them")
+    if said_higher or (not said_lower and bare.startswith(_HIGHER)):
+        return "higher"
+    if said_lower or bare.startswith(_LOWER):
+        return "lower"
+    raise InputError(f"which way is {metric} better?", remedy=f"say --higher {bare} or --lower {bare}")
+
+
+def read_numbers(path: Path) -> list[Numbers]:
+    """Rows of a table, or the one row of a result folder.
+
+    Raises:
+        InputError: it cannot be read, is neither, or holds a number that is none.
+    """
+    if path.is_dir():
+        return [read_result_numbers(path)]
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}", remedy="name a table or result folder") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: is not UTF-8", remedy="save the table as UTF-8") from error
+    rows = _json_rows(path, text) if text.lstrip().startswith("{") else _csv_rows(path, text)
+    if not rows:
+        raise InputError(f"{path}: holds no row", remedy="write one row a model under a line of column names")
+    return _numbers(path, rows)
+
+
+def read_result_numbers(folder: Path) -> Numbers:
+    """Metrics of a result folder, with the model's name.
+
+    Raises:
+        InputError: the folder holds no ``metrics.json`` that can be read.
+    """
+    path = folder / METRICS_FILE
+    found = _object(path)
+    flat = found.get("metrics", found)
+    if not isinstance(flat, Mapping):
+        raise InputError(f"{path}: metrics is no object of names and numbers")
+    numbers = {name: float(value) for name, value in flat.items() if _is_number(value)}
+    return Numbers(
+        model=_model_name(folder),
+        values={name: value for name, value in numbers.items() if not _is_error(name, numbers)},
+        errors={name.removesuffix(ERROR): value for name, value in numbers.items() if _is_error(name, numbers)},
+        where=str(folder),
+    )
+
+
+def _model_name(folder: Path) -> str:
+    path = folder / RESULT_FILE
+    identity = _object(path).get("identity", {}) if path.is_file() else {}
+    name = identity.get("name", "") if isinstance(identity, Mapping) else ""
+    return name if isinstance(name, str) and name else folder.resolve().name
+
+
+def _object(path: Path) -> dict[str, Any]:
+    try:
+        found = msgspec.json.decode(path.read_bytes())
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be read: {error.strerror}", remedy="name a result folder of wholestack evals score"
+        ) from error
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InputError(f"{path}: is not JSON: {error}", remedy="score again") from error
+    if not isinstance(found, dict):
+        raise InputError(f"{path}: is no object of names and numbers", remedy="score again")
+    return found
+
+
+def _json_rows(path: Path, text: str) -> list[tuple[int, dict[str, Any]]]:
+    rows = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.strip():
+            try:
+                row = msgspec.json.decode(line)
+            except (msgspec.DecodeError, RecursionError) as error:
+                raise InputError(f"{path}:{number}: not JSON: {error}") from error
+            if not isinstance(row, dict):
+                raise InputError(f"{path}:{number}: no object", remedy="write one object of columns a line")
+            rows.append((number, row))
+    return rows
+
+
+def _csv_rows(path: Path, text: str) -> list[tuple[int, dict[str, Any]]]:
+    first = text.partition("\n")[0]
+    reader = csv.reader(io.StringIO(text), delimiter="\t" if "\t" in first else ",")
+    try:
+        head = [name.strip() for name in next(reader, [])]
+        rows = []
+        for cells in reader:
+            if not any(cell.strip() for cell in cells):
+                continue
+            if len(cells) != len(head):
+                raise InputError(
+                    f"{path}:{reader.line_num}: {len(cells)} cells under {len(head)} columns",
+                    remedy="give every row a cell for every column",
+                )
+            rows.append((reader.line_num, dict(zip(head, (cell.strip() for cell in cells), strict=True))))
+    except csv.Error as error:
+        raise InputError(f"{path}:{reader.line_num}: not CSV: {error}") from error
+    if len(set(head)) != len(head):
+        raise InputError(f"{path}:1: a column name stands twice", remedy="name every column differently")
+    return rows
+
+
+def _numbers(path: Path, rows: Sequence[tuple[int, dict[str, Any]]]) -> list[Numbers]:
+    columns = dict.fromkeys(name for _, row in rows for name in row)
+    # A column none of whose cells is a number is text, for instance a note or a family.
+    numeric = {name for name in columns if name != "model" and any(_as_number(row.get(name)) for _, row in rows)}
+    return [_one(f"{path}:{line}", row, numeric) for line, row in rows]
+
+
+def _one(where: str, row: Mapping[str, Any], numeric: set[str]) -> Numbers:
+    found: dict[str, float] = {}
+    for name in numeric:
+        cell = row.get(name)
+        if cell is None or cell == "":
+            continue
+        parsed = _as_number(cell)
+        if parsed is None:
+            raise InputError(f"{where}: {name} is {cell!r}, no finite number", remedy="leave a missing number empty")
+        found[name] = parsed[0]
+    errors = {name.removesuffix(ERROR): value for name, value in found.items() if _is_error(name, numeric)}
+    for name, value in errors.items():
+        if value < 0:
+            raise InputError(f"{where}: {name}{ERROR} is {value:g}, must be a standard error of 0 or more")
+    return Numbers(
+        model=str(row.get("model", "")).strip(),
+        values={name: value for name, value in sorted(found.items()) if not _is_error(name, numeric)},
+        errors=dict(sorted(errors.items())),
+        where=where,
+    )
+
+
+def _is_error(name: str, known: Iterable[str]) -> bool:
+    return name.endswith(ERROR) and name.removesuffix(ERROR) in known
+
+
+def _as_number(cell: object) -> tuple[float] | None:
+    """The number in a tuple of its own, so that zero is not taken for nothing."""
+    if _is_number(cell):
+        return (float(cell),) if math.isfinite(cell) else None  # type: ignore[arg-type]  # checked the line before
+    if isinstance(cell, str):
+        try:
+            value = float(cell.replace("_", "x"))
+        except ValueError:
+            return None
+        return (value,) if math.isfinite(value) else None
+    return None
+
+
+def _is_number(cell: object) -> bool:
+    return isinstance(cell, int | float) and not isinstance(cell, bool)
