@@ -19,3 +19,8 @@ app.command(
 app.command(
     "wholestack.cli.evals_proxy:proxy", name="proxy", help="How well does a cheap metric rank models as the goal does?"
 )
+app.command(
+    "wholestack.cli.evals_curve:curve",
+    name="curve",
+    help="The same checkpoints under several metrics: which one jumps, and which curve is clean by its axes only.",
+)

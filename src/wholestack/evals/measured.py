@@ -157,11 +157,11 @@ def _csv_rows(path: Path, text: str) -> list[tuple[int, dict[str, Any]]]:
 def _numbers(path: Path, rows: Sequence[tuple[int, dict[str, Any]]]) -> list[Numbers]:
     columns = dict.fromkeys(name for _, row in rows for name in row)
     # A column none of whose cells is a number is text, for instance a note or a family.
-    numeric = {name for name in columns if name != "model" and any(_as_number(row.get(name)) for _, row in rows)}
+    numeric = [name for name in columns if name != "model" and any(_as_number(row.get(name)) for _, row in rows)]
     return [_one(f"{path}:{line}", row, numeric) for line, row in rows]
 
 
-def _one(where: str, row: Mapping[str, Any], numeric: set[str]) -> Numbers:
+def _one(where: str, row: Mapping[str, Any], numeric: Sequence[str]) -> Numbers:
     found: dict[str, float] = {}
     for name in numeric:
         cell = row.get(name)
@@ -177,8 +177,8 @@ def _one(where: str, row: Mapping[str, Any], numeric: set[str]) -> Numbers:
             raise InputError(f"{where}: {name}{ERROR} is {value:g}, must be a standard error of 0 or more")
     return Numbers(
         model=str(row.get("model", "")).strip(),
-        values={name: value for name, value in sorted(found.items()) if not _is_error(name, numeric)},
-        errors=dict(sorted(errors.items())),
+        values={name: value for name, value in found.items() if not _is_error(name, numeric)},
+        errors=errors,
         where=where,
     )
 
