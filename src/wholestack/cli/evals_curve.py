@@ -95,6 +95,8 @@ def _read(inputs: tuple[str, ...], x: str | None) -> tuple[list[Numbers], str]:
     rows = [row for text in inputs for row in read_numbers(Path(text))]
     columns = dict.fromkeys(name for row in rows for name in row.values)
     name = x or next((each for each in KNOWN_X if each in columns), "")
+    if x and x not in columns:
+        raise InputError(f"there is no column {x!r}", remedy=f"known are: {', '.join(columns)}")
     if not name:
         raise InputError("what are the checkpoints ordered by?", remedy=f"say --x with one of: {', '.join(columns)}")
     return rows, name
@@ -136,13 +138,14 @@ def _draw(out: Path, report: CurveReport, notes: dict[str, str]) -> None:
 def _print(report: CurveReport, notes: dict[str, str]) -> None:
     for line in report.conclusions:
         print(fill(f"- {line}", width=80, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False))
-    print(f"\n{'':<22}  {'on log x':<12}  {'on x':<12}  {'p':<7}  straight line")
+    print(f"\n{'':<20}  {'on log x':<11}  {'on x':<11}  {'p':<7}  straight line")
     for each in report.curves:
         by_axis = {test.axis: test for test in each.jumps}
         shapes = [by_axis[axis].shape if axis in by_axis else "-" for axis in ("logarithmic", "linear")]
         p_value = each.jumps[0].p_value
         shown = "-" if p_value is None else f"{p_value:.2g}"
-        print(f"{each.metric[:22]:<22}  {shapes[0]:<12}  {shapes[1]:<12}  {shown:<7}  {each.straightness.look}")
-    print(f"\np: of so much acceleration in a smooth curve; tested at {report.alpha:g} for each metric and axis")
-    for metric, note in notes.items():
+        print(f"{each.metric[:20]:<20}  {shapes[0]:<11}  {shapes[1]:<11}  {shown:<7}  {each.straightness.look}")
+    print(f"\np is of so much acceleration in a smooth curve, tested at {report.alpha:g} for each metric")
+    said = set(notes.values())
+    for metric, note in notes.items() if len(said) > 1 or len(notes) == 1 else [("all of them", *said)]:
         print(fill(f"{metric}: {note}", width=80, subsequent_indent="  "))

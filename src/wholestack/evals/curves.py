@@ -182,7 +182,7 @@ def _about_jumps(curves: Sequence[CurveJudgement], x: str) -> list[str]:
         test = each.jumps[0]
         said = (
             f"{each.metric} jumps: {100 * (test.share or 0):.0f} % of its whole change falls between"
-            f" {x} = {test.begin:.3g} and {test.end:.3g}, a quarter of the {test.axis} axis"
+            f" {x} = {_short(test.begin)} and {_short(test.end)}, a quarter of the {test.axis} axis"
         )
         other = each.jumps[-1]
         if other.axis != test.axis and other.shape in {"smooth", "no change"}:
@@ -231,6 +231,10 @@ def _about_axes(curves: Sequence[CurveJudgement]) -> list[str]:
                 f"{each.metric} is straight on axes {passing[0].axes} within its errors and on the linear scale too"
             )
     return found
+
+
+def _short(value: float | None) -> str:
+    return "?" if value is None else f"{value:.2g}".replace("e+0", "e").replace("e+", "e")
 
 
 def _and(names: Sequence[str]) -> str:

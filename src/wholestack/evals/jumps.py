@@ -60,7 +60,14 @@ class JumpTest(Record):
 
 
 def jump_test(
-    x: Floats, values: Floats, errors: Floats | None, *, axis: Axis, rng: np.random.Generator, alpha: float = ALPHA
+    x: Floats,
+    values: Floats,
+    errors: Floats | None,
+    *,
+    axis: Axis,
+    rng: np.random.Generator,
+    alpha: float = ALPHA,
+    simulations: int = SIMULATIONS,
 ) -> JumpTest:
     """Say whether a curve jumps on an axis.
 
@@ -71,14 +78,17 @@ def jump_test(
         axis: How to take x.
         rng: Source of the simulation.
         alpha: Probability at most of calling a curve of diminishing returns anything but smooth.
+        simulations: Curves that are simulated at most; long curves get fewer.
     """
+    if len(x) >= LEAST_POINTS and np.ptp(values) == 0:
+        return JumpTest(axis=axis, shape="no change", p_value=None, share=None, begin=None, end=None)
     if len(x) < LEAST_POINTS:
         return JumpTest(axis=axis, shape="unknown", p_value=None, share=None, begin=None, end=None)
     place = np.log(x) if axis == "logarithmic" else x
     t = (place - place[0]) / (place[-1] - place[0])
     test = _Test(t, errors)
     y = values * test.direction(values)
-    p_change, p_shape = test.p_values(y, rng)
+    p_change, p_shape = test.p_values(y, rng, most=simulations)
     if p_change >= alpha:
         return JumpTest(axis=axis, shape="no change", p_value=p_shape, share=None, begin=None, end=None)
     share, start = _fastest(t, rising(y, None if errors is None else errors**-2.0))
@@ -121,9 +131,9 @@ class _Test:
         middle = np.average(self._t, weights=weights)
         return 1.0 if float(np.sum(weights * (self._t - middle) * values)) >= 0 else -1.0
 
-    def p_values(self, y: Floats, rng: np.random.Generator) -> tuple[float, float]:
+    def p_values(self, y: Floats, rng: np.random.Generator, *, most: int) -> tuple[float, float]:
         """Of no change at all, and of diminishing returns."""
-        draws = int(np.clip(40_000 // len(y), 499, SIMULATIONS))
+        draws = min(most, max(499, 40_000 // len(y)))
         noise = rng.normal(size=(draws, len(y))) / self._scale
         simulated = np.array([self._statistics(row) for row in noise])
         reached = simulated >= np.array(self._statistics(y)) * (1 - 1e-9)

@@ -1,0 +1,113 @@
+"""``wholestack evals curve``, as a user types it."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tests.evals.test_curves import checkpoints
+from wholestack.cli.main import main
+
+
+def _run(capsys, *arguments):
+    with pytest.raises(SystemExit) as end:
+        main(["evals", "curve", *map(str, arguments)])
+    said = capsys.readouterr()
+    return end.value.code, said.out, said.err
+
+
+@pytest.fixture
+def table(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = [
+        json.dumps({"model": row.model, **row.values, **{f"{name}_error": e for name, e in row.errors.items()}})
+        for row in checkpoints()
+    ]
+    path = tmp_path / "curve.jsonl"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_the_jump_is_named_and_every_number_has_its_note(table, capsys):
+    code, out, err = _run(capsys, table)
+    assert (code, err) == (1, "")
+    assert "exact_match jumps" in out
+    assert "not by the models" in out.replace("\n  ", " ")
+    assert out.count("no goal is recorded: nobody knows what this number stands for") == 1
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_json_is_one_document(table, capsys):
+    code, out, err = _run(capsys, table, "--json", "--metric", "answer_bpb")
+    assert (code, err) == (0, "") or (code, err) == (1, "")
+    (curve,) = json.loads(out)["curves"]
+    assert (curve["metric"], curve["jumps"][0]["shape"]) == ("answer_bpb", "smooth")
+
+
+def test_result_folders_stand_where_the_user_puts_them(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    places = ["1M", "3e6", "10M", "30M", "100M", "0.3B"]
+    for place in range(6):
+        folder = tmp_path / f"step-{place}"
+        folder.mkdir()
+        metrics = {"answer_bpb": 2 - 0.1 * place, "answer_bpb_error": 0.01}
+        (folder / "metrics.json").write_text(json.dumps(metrics))
+    arguments = [f"{at}=step-{place}" for place, at in enumerate(places)]
+    _, out, _ = _run(capsys, *arguments, "--x", "tokens", "--json")
+    document = json.loads(out)
+    assert document["x"] == "tokens"
+    assert [point["x"] for point in document["curves"][0]["points"]] == [1e6, 3e6, 1e7, 3e7, 1e8, 3e8]
+
+
+def test_the_page_is_drawn_where_it_is_asked_for(table, capsys):
+    code, out, _ = _run(capsys, table, "--out", "curve.html")
+    assert code == 1
+    assert "page: curve.html" in out
+    assert (table.parent / "curve.html").read_text().startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "no table"),
+        (["curve.jsonl", "--x", "flops"], "no column 'flops'"),
+        (["curve.jsonl", "--metric", "vibes"], "no metric 'vibes'"),
+        (["1M=nowhere"], "cannot be read"),
+        (["much=nowhere"], "no place on the x axis"),
+        (["1.2.3=nowhere"], "no place on the x axis"),
+        (["curve.jsonl", "1M=nowhere"], "do not go together"),
+    ],
+)
+def test_bad_input_is_one_clear_line(table, capsys, arguments, words):
+    code, out, err = _run(capsys, *arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert words in err
+
+
+def test_missing_matplotlib_is_one_clear_line_and_only_for_the_page(table):
+    code = "import sys; sys.modules['matplotlib'] = None; from wholestack.cli.main import main; main(sys.argv[1:])"
+    run = [sys.executable, "-c", code, "evals", "curve", str(table)]
+    without = subprocess.run(run, capture_output=True, text=True, check=False)
+    assert (without.returncode, without.stderr) == (1, "")
+    page = subprocess.run([*run, "--out", "c.html"], capture_output=True, text=True, check=False)
+    assert page.returncode == 2
+    assert page.stderr == "wholestack: the page needs matplotlib (pip install 'wholestack[report]')\n"
+
+
+def test_help_of_the_noun_imports_no_numpy():
+    code = (
+        "import sys\nfrom wholestack.cli.main import main\n"
+        "try: main(['evals', '--help'])\nexcept SystemExit: pass\n"
+        "print(sorted({'numpy', 'scipy', 'matplotlib', 'torch'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+    assert "curve" in done.stdout
+
+
+def test_the_points_of_the_table_are_those_that_are_judged(table, capsys):
+    _, out, _ = _run(capsys, table, "--json")
+    judged = {each["metric"]: [point["value"] for point in each["points"]] for each in json.loads(out)["curves"]}
+    assert judged["exact_match"] == pytest.approx(np.array([row.values["exact_match"] for row in checkpoints()]))
