@@ -9,6 +9,9 @@ import pytest
 
 from tests.evals.test_curves import checkpoints
 from wholestack.cli.main import main
+from wholestack.evals.items import make_item, seal_items
+from wholestack.evals.memory import MemoryBackend
+from wholestack.evals.results import score_into
 
 
 def _run(capsys, *arguments):
@@ -22,7 +25,7 @@ def _run(capsys, *arguments):
 def table(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     lines = [
-        json.dumps({"model": row.model, **row.values, **{f"{name}_error": e for name, e in row.errors.items()}})
+        json.dumps({"model": row.model, **row.values, **{f"{name}_se": e for name, e in row.errors.items()}})
         for row in checkpoints()
     ]
     path = tmp_path / "curve.jsonl"
@@ -47,18 +50,22 @@ def test_json_is_one_document(table, capsys):
 
 
 def test_result_folders_stand_where_the_user_puts_them(tmp_path, monkeypatch, capsys):
+    """Six models of more and more text, really scored by the in-memory model."""
     monkeypatch.chdir(tmp_path)
-    places = ["1M", "3e6", "10M", "30M", "100M", "0.3B"]
-    for place in range(6):
-        folder = tmp_path / f"step-{place}"
-        folder.mkdir()
-        metrics = {"answer_bpb": 2 - 0.1 * place, "answer_bpb_error": 0.01}
-        (folder / "metrics.json").write_text(json.dumps(metrics))
-    arguments = [f"{at}=step-{place}" for place, at in enumerate(places)]
-    _, out, _ = _run(capsys, *arguments, "--x", "tokens", "--json")
+    items = [
+        make_item(f"question {n} is", [f"answer {n}", f"other {n}"], n % 2, source="s", cluster=f"c{n}", id=f"i{n}")
+        for n in range(12)
+    ]
+    item_set = seal_items(items, kind="items from a file")
+    places, arguments = ["1M", "3e6", "10M", "30M", "100M", "0.3B"], []
+    for place, at in enumerate(places):
+        result = score_into(MemoryBackend(b"answer one or question two is " * (place + 1)), item_set, tmp_path)
+        arguments.append(f"{at}={result.folder.name}")
+    _, out, _ = _run(capsys, *arguments, "--x", "tokens", "--metric", "answer_bpb", "--json")
     document = json.loads(out)
     assert document["x"] == "tokens"
     assert [point["x"] for point in document["curves"][0]["points"]] == [1e6, 3e6, 1e7, 3e7, 1e8, 3e8]
+    assert document["curves"][0]["points"][-1]["value"] == result.summary.answer_bpb
 
 
 def test_the_page_is_drawn_where_it_is_asked_for(table, capsys):

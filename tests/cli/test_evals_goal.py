@@ -5,6 +5,9 @@ import json
 import pytest
 
 from wholestack.cli.main import main
+from wholestack.evals.items import make_item, seal_items
+from wholestack.evals.memory import MemoryBackend
+from wholestack.evals.results import score_into
 
 
 def _run(capsys, *arguments):
@@ -132,3 +135,22 @@ def test_bad_input_is_one_clear_line(goals, capsys, arguments, words):
     code, out, err = _run(capsys, *arguments)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert words in err
+
+
+def test_a_result_folder_joins_the_goal_under_the_name_that_the_goal_knows(goals, capsys):
+    """Five models of more and more text, really scored by the in-memory model."""
+    items = [
+        make_item(f"question {n} is", [f"answer {n}", f"other {n}"], n % 2, source="s", cluster=f"c{n}", id=f"i{n}")
+        for n in range(12)
+    ]
+    item_set = seal_items(items, kind="items from a file")
+    _measure(capsys, rows=5)
+    folders = [
+        score_into(MemoryBackend(b"answer one or question two is " * (place + 1)), item_set, goals.parent).folder
+        for place in range(5)
+    ]
+    named = [f"m{place}={folder.name}" for place, folder in enumerate(folders)]
+    _, out, _ = _run(capsys, "proxy", *named, "--metric", "answer_bpb", "--json")
+    document = json.loads(out)
+    assert (document["agreements"][0]["models"], document["left_out"]) == (5, {})
+    assert not document["agreements"][0]["enough"]

@@ -5,7 +5,10 @@ import json
 import pytest
 
 from wholestack.errors import InputError
+from wholestack.evals.items import make_item, seal_items
 from wholestack.evals.measured import better_of, read_numbers
+from wholestack.evals.memory import MemoryBackend
+from wholestack.evals.results import folder_of, score_into
 
 
 def _write(tmp_path, text, name="table.csv"):
@@ -15,7 +18,7 @@ def _write(tmp_path, text, name="table.csv"):
 
 
 def test_a_table_gives_values_and_their_errors_and_leaves_text_out(tmp_path):
-    path = _write(tmp_path, "model,loss,loss_error,note\nsmall,1.5,0.1,first\nlarge,1.25,,second\n")
+    path = _write(tmp_path, "model,loss,loss_se,note\nsmall,1.5,0.1,first\nlarge,1.25,,second\n")
     small, large = read_numbers(path)
     assert (small.model, small.values, small.errors) == ("small", {"loss": 1.5}, {"loss": 0.1})
     assert (large.values, large.errors) == ({"loss": 1.25}, {})
@@ -32,8 +35,8 @@ def test_csv_tsv_and_jsonl_say_the_same(tmp_path):
 
 
 def test_a_column_that_only_ends_like_an_error_is_a_value(tmp_path):
-    (row,) = read_numbers(_write(tmp_path, "model,relative_error\na,0.5\n"))
-    assert (row.values, row.errors) == ({"relative_error": 0.5}, {})
+    (row,) = read_numbers(_write(tmp_path, "model,relative_se\na,0.5\n"))
+    assert (row.values, row.errors) == ({"relative_se": 0.5}, {})
 
 
 @pytest.mark.parametrize(
@@ -45,7 +48,7 @@ def test_a_column_that_only_ends_like_an_error_is_a_value(tmp_path):
         ("model,loss,loss\na,1,2\n", "stands twice"),
         ("model,loss\na,1\nb,nan\n", ":3: loss is 'nan'"),
         ("model,loss\na,1\nb,about 2\n", ":3: loss is 'about 2'"),
-        ("model,loss,loss_error\na,1,-1\n", "loss_error is -1"),
+        ("model,loss,loss_se\na,1,-1\n", "loss_se is -1"),
         ('{"model": "a", "loss": 1}\n[1]\n', ":2: no object"),
         ('{"model": "a", "loss": 1\n', ":1: not JSON"),
     ],
@@ -64,17 +67,24 @@ def test_a_missing_file_and_a_file_of_bytes_are_named(tmp_path):
 
 
 def test_a_result_folder_is_one_row_under_the_models_name(tmp_path):
-    (tmp_path / "metrics.json").write_text(
-        '{"answer_bpb": 1.5, "answer_bpb_error": 0.1, "accuracy_raw": 0.5, "x": null}'
-    )
-    (tmp_path / "result.json").write_text('{"identity": {"name": "tiny"}}')
-    (row,) = read_numbers(tmp_path)
-    assert (row.model, row.values) == ("tiny", {"answer_bpb": 1.5, "accuracy_raw": 0.5})
-    assert row.errors == {"answer_bpb": 0.1}
+    """As ``evals score`` writes it, by a model that is really run."""
+    items = [
+        make_item(f"question {n} is", [f"answer {n}", f"other {n}"], n % 2, source="s", cluster=f"c{n}", id=f"i{n}")
+        for n in range(12)
+    ]
+    item_set, model = seal_items(items, kind="items from a file"), MemoryBackend(b"one two three four five " * 9)
+    folder = folder_of(tmp_path, "questions", model.identity, item_set)
+    result = score_into(model, item_set, tmp_path, stem="questions")
+    (row,) = read_numbers(folder)
+    assert row.model == model.identity.name
+    assert row.values["answer_bpb"] == result.summary.metric("answer_bpb").value
+    assert row.errors["accuracy_raw"] == result.summary.metric("accuracy_raw").standard_error
+    assert {better_of(name) for name in row.values} == {"higher", "lower"}
+    assert not any(name.endswith(("_low", "_high", "_se", "_p_value")) for name in row.values)
 
 
-def test_a_folder_without_metrics_is_named(tmp_path):
-    with pytest.raises(InputError, match=r"metrics\.json: cannot be read"):
+def test_a_folder_without_a_scoring_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"result\.json: cannot be read"):
         read_numbers(tmp_path)
 
 

@@ -12,6 +12,21 @@ app = App(
     result_action="return_value",
 )
 app.command(
+    "wholestack.cli.evals_score:score",
+    name="score",
+    help="Score a model on a file of items: answer loss, accuracy, calibration, with error bars.",
+)
+app.command(
+    "wholestack.cli.evals_compare:compare",
+    name="compare",
+    help="Which model is better on the same items, and whether they can show it (exit 3: they cannot).",
+)
+app.command(
+    "wholestack.cli.evals_signal:signal",
+    name="signal",
+    help="How far models are apart against how far one is from itself, by metric, source and item.",
+)
+app.command(
     "wholestack.cli.evals_goal:app",
     name="goal",
     help="Write down what is really wanted, before any cheap number is believed.",

@@ -13,8 +13,8 @@ from wholestack.cli.evals_goal import GOALS
 from wholestack.cli.output import print_json
 from wholestack.errors import InputError
 from wholestack.evals.curves import CurveReport, judge_curves
-from wholestack.evals.goals import Better, goals_in
-from wholestack.evals.measured import Numbers, better_of, read_numbers
+from wholestack.evals.goals import goals_in
+from wholestack.evals.measured import Numbers, directions_of, read_numbers
 from wholestack.evals.proxies import proxy_note
 from wholestack.finding import EXIT_FINDINGS, EXIT_OK, EXIT_UNKNOWN
 from wholestack.record import to_builtins
@@ -46,7 +46,7 @@ def curve(
     Parameters
     ----------
     inputs
-        A table (CSV, TSV or JSONL: one row a checkpoint, columns NAME and NAME_error), or X=FOLDER for each result
+        A table (CSV, TSV or JSONL: one row a checkpoint, columns NAME and NAME_se), or X=FOLDER for each result
         folder of evals score, for instance 10M=results/step-100.
     x
         What the checkpoints are ordered by: the column of a table; default tokens, flops, parameters or step.
@@ -66,7 +66,9 @@ def curve(
         Print one JSON document.
     """
     rows, name = _read(inputs, x)
-    report = judge_curves(rows, _directions(rows, name, metric, higher, lower), x=name, seed=seed)
+    report = judge_curves(
+        rows, directions_of(rows, wanted=metric, higher=higher, lower=lower, aside=name), x=name, seed=seed
+    )
     known = goals_in(goals)
     goal = goals / known[0] if len(known) == 1 else None
     notes = {each.metric: proxy_note(goal, each.metric) for each in report.curves}
@@ -112,16 +114,6 @@ def _placed(at: str, folder: Path, name: str) -> Numbers:
         raise InputError(f"{at!r} is no place on the x axis", remedy="write for instance 1e9=FOLDER or 350M=FOLDER")
     row = read_numbers(folder)[0]
     return Numbers(model=row.model, values=row.values | {name: value}, errors=row.errors, where=row.where)
-
-
-def _directions(
-    rows: list[Numbers], x: str, wanted: tuple[str, ...], higher: tuple[str, ...], lower: tuple[str, ...]
-) -> dict[str, Better]:
-    known = [name for name in dict.fromkeys(name for row in rows for name in row.values) if name != x]
-    for name in (*wanted, *higher, *lower):
-        if name not in known:
-            raise InputError(f"no metric {name!r}", remedy=f"known are: {', '.join(known) or 'none'}")
-    return {name: better_of(name, higher=higher, lower=lower) for name in (wanted or known)}
 
 
 def _draw(out: Path, report: CurveReport, notes: dict[str, str]) -> None:

@@ -1,6 +1,7 @@
 """``wholestack evals proxy``: how well does a cheap metric rank models as the goal does?"""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from textwrap import fill
 from typing import Annotated, Literal
@@ -13,7 +14,7 @@ from wholestack.cli.evals_goal import GOALS, goal_folder
 from wholestack.cli.output import parse_duration, print_json
 from wholestack.errors import InputError
 from wholestack.evals.goals import Better, Target, read_goal
-from wholestack.evals.measured import Numbers, better_of, read_numbers
+from wholestack.evals.measured import Numbers, better_of, directions_of, read_numbers
 from wholestack.evals.proxies import (
     Agreement,
     ProxyReport,
@@ -36,7 +37,7 @@ Names = Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative="")
 
 
 def proxy(
-    *inputs: Path,
+    *inputs: str,
     goal: str | None = None,
     target: str | None = None,
     better: Literal["higher", "lower"] | None = None,
@@ -60,8 +61,8 @@ def proxy(
     Parameters
     ----------
     inputs
-        Tables (CSV, TSV or JSONL: one row a model, columns model, NAME and NAME_error) or result folders of
-        evals score.
+        Tables (CSV, TSV or JSONL: one row a model, columns model, NAME and NAME_se) or result folders of
+        evals score; MODEL=FOLDER where the goal knows the model by another name.
     goal
         Name of a recorded goal, whose measurements are the target; default the only one there is.
     target
@@ -91,7 +92,7 @@ def proxy(
     json
         Print one JSON document.
     """
-    rows = [row for path in inputs for row in read_numbers(path)]
+    rows = [row for text in inputs for row in _rows(text)]
     if not rows:
         raise InputError("no table and no result folder is named", remedy="name them: wholestack evals proxy TABLE")
     rng = np.random.default_rng(seed)
@@ -99,7 +100,7 @@ def proxy(
     folder = None if target else goal_folder(goals, goal)
     if folder is None and (seal or settle):
         raise InputError("only a recorded goal has claims", remedy="record it: wholestack evals goal set")
-    directions = _directions(rows, target, metric, higher, lower)
+    directions = directions_of(rows, wanted=metric, higher=higher, lower=lower, aside=target)
     ranked = (
         goal_ranked(folder, rows, directions) if folder else _from_column(rows, directions, target, better, matters)
     )
@@ -128,14 +129,11 @@ def proxy(
     return _code(report, settled)
 
 
-def _directions(
-    rows: list[Numbers], target: str | None, wanted: tuple[str, ...], higher: tuple[str, ...], lower: tuple[str, ...]
-) -> dict[str, Better]:
-    known = [name for name in dict.fromkeys(name for row in rows for name in row.values) if name != target]
-    for name in (*wanted, *higher, *lower):
-        if name not in known:
-            raise InputError(f"no metric {name!r}", remedy=f"known are: {', '.join(known) or 'none'}")
-    return {name: better_of(name, higher=higher, lower=lower) for name in (wanted or known)}
+def _rows(text: str) -> list[Numbers]:
+    model, equals, folder = text.partition("=")
+    if not equals or Path(text).exists():
+        return read_numbers(Path(text))
+    return [replace(row, model=model) for row in read_numbers(Path(folder))[:1]]
 
 
 def _from_column(

@@ -1,6 +1,6 @@
 """Numbers of several models or checkpoints, from a table (CSV, TSV, JSONL) or from result folders of ``evals score``.
 
-A table has one row a model. The column ``NAME_error`` holds the standard errors of the column ``NAME``; an empty cell
+A table has one row a model. The column ``NAME_se`` holds the standard errors of the column ``NAME``; an empty cell
 is a missing number; columns of text are kept out. What a table does not say is never guessed.
 """
 
@@ -16,11 +16,11 @@ import msgspec
 
 from wholestack.errors import InputError
 from wholestack.evals.goals import Better
-from wholestack.record import Record
+from wholestack.evals.results import METRICS_FILE, RESULT_FILE, ScoringPlan
+from wholestack.evals.scores import Scores
+from wholestack.record import Record, from_json
 
-ERROR = "_error"
-METRICS_FILE = "metrics.json"
-RESULT_FILE = "result.json"
+ERROR = "_se"
 
 _LOWER = ("answer_bpb", "answer_nll", "choice_nll", "brier", "ece", "loss", "nll", "perplexity", "bits", "error_rate")
 _HIGHER = ("accuracy", "acc", "exact_match", "f1", "pass_at", "score", "choice_p")
@@ -57,6 +57,33 @@ def better_of(metric: str, *, higher: Iterable[str] = (), lower: Iterable[str] =
     raise InputError(f"which way is {metric} better?", remedy=f"say --higher {bare} or --lower {bare}")
 
 
+def directions_of(
+    rows: Iterable[Numbers],
+    *,
+    wanted: Sequence[str] = (),
+    higher: Sequence[str] = (),
+    lower: Sequence[str] = (),
+    aside: str | None = None,
+) -> dict[str, Better]:
+    """Metrics to look at, with their direction, in the order of the table.
+
+    Args:
+        rows: What is known.
+        wanted: Only these; default all.
+        higher: Metrics that the user says are better when higher.
+        lower: Metrics that the user says are better when lower.
+        aside: Something that is no metric here, for instance the x axis.
+
+    Raises:
+        InputError: a name is not among them, or a direction is not known.
+    """
+    known = [name for name in dict.fromkeys(name for row in rows for name in row.values) if name != aside]
+    for name in (*wanted, *higher, *lower):
+        if name not in known:
+            raise InputError(f"no metric {name!r}", remedy=f"known are: {', '.join(known) or 'none'}")
+    return {name: better_of(name, higher=higher, lower=lower) for name in (wanted or known)}
+
+
 def read_numbers(path: Path) -> list[Numbers]:
     """Rows of a table, or the one row of a result folder.
 
@@ -78,44 +105,33 @@ def read_numbers(path: Path) -> list[Numbers]:
 
 
 def read_result_numbers(folder: Path) -> Numbers:
-    """Metrics of a result folder, with the model's name.
+    """Metrics of a result folder that have a standard error, with the model's name.
 
     Raises:
-        InputError: the folder holds no ``metrics.json`` that can be read.
+        InputError: the folder holds no scoring, one that has not ended, or no number with an error.
+        RecordError: a file of it does not decode.
     """
     path = folder / METRICS_FILE
-    found = _object(path)
-    flat = found.get("metrics", found)
-    if not isinstance(flat, Mapping):
-        raise InputError(f"{path}: metrics is no object of names and numbers")
-    numbers = {name: float(value) for name, value in flat.items() if _is_number(value)}
+    plan = from_json(ScoringPlan, _bytes(folder / RESULT_FILE), where=str(folder / RESULT_FILE))
+    known = [each for each in from_json(Scores, _bytes(path), where=str(path)).metrics if each.standard_error]
+    if not known:
+        raise InputError(f"{path}: holds no metric with a standard error", remedy="score more items")
     return Numbers(
-        model=_model_name(folder),
-        values={name: value for name, value in numbers.items() if not _is_error(name, numbers)},
-        errors={name.removesuffix(ERROR): value for name, value in numbers.items() if _is_error(name, numbers)},
+        model=plan.model.name,
+        values={each.name: each.value for each in known},
+        errors={each.name: each.standard_error or 0.0 for each in known},
         where=str(folder),
     )
 
 
-def _model_name(folder: Path) -> str:
-    path = folder / RESULT_FILE
-    identity = _object(path).get("identity", {}) if path.is_file() else {}
-    name = identity.get("name", "") if isinstance(identity, Mapping) else ""
-    return name if isinstance(name, str) and name else folder.resolve().name
-
-
-def _object(path: Path) -> dict[str, Any]:
+def _bytes(path: Path) -> bytes:
     try:
-        found = msgspec.json.decode(path.read_bytes())
+        return path.read_bytes()
     except OSError as error:
         raise InputError(
-            f"{path}: cannot be read: {error.strerror}", remedy="name a result folder of wholestack evals score"
+            f"{path}: cannot be read: {error.strerror}",
+            remedy="name a result folder in which wholestack evals score has ended",
         ) from error
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise InputError(f"{path}: is not JSON: {error}", remedy="score again") from error
-    if not isinstance(found, dict):
-        raise InputError(f"{path}: is no object of names and numbers", remedy="score again")
-    return found
 
 
 def _json_rows(path: Path, text: str) -> list[tuple[int, dict[str, Any]]]:

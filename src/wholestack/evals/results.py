@@ -1,0 +1,325 @@
+"""Results by key: what a model gave to every item of a set, kept where nothing stale can be found.
+
+The key is the hash of the model's identity, the item set's digest and the version of these rules; it names the folder
+and binds every line of the journal, so a line of another scoring, or one with a digit changed, is never taken. A
+folder, ``<items>-<model>-<first 8 digits of the key>/``, holds
+
+``result.json``                   what was scored, with what (:class:`ScoringPlan`); written first
+``items.jsonl``, ``manifest.json``  the sealed items, as the model read them
+``scores.jsonl``                  one sealed :class:`ItemScore` an item, on the disk before it counts; a killed
+                                  scoring goes on behind its last line
+``metrics.json``                  the numbers; no times in it, so two runs of one scoring are equal to the bit
+``per_item.jsonl``                items, what was kept of their rows, and their scores; again a file of items
+
+The last two follow from the others and are written when every item has its line.
+"""
+
+import math
+import os
+import platform
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from wholestack import __version__
+from wholestack.errors import InputError, RecordError, RunDirectoryError
+from wholestack.evals.backend import Backend, ItemScore, ModelIdentity
+from wholestack.evals.items import Item, ItemSet, own_lines
+from wholestack.evals.scores import ItemScores, Scores, summarise
+from wholestack.evals.tasks import Task, task_of
+from wholestack.journal import JournalWriter, iterate_journal, write_atomic
+from wholestack.record import Record, digest, from_json, to_json
+from wholestack.runs import lock_folder
+
+RULES = "scoring/1"
+"""Version of everything between a backend's numbers and the metrics; part of every key."""
+
+RESULT_FILE = "result.json"
+SCORES_FILE = "scores.jsonl"
+METRICS_FILE = "metrics.json"
+PER_ITEM_FILE = "per_item.jsonl"
+
+NOT_FINITE = "the model's numbers are not finite"
+NOT_YET = "not scored yet"
+
+Watch = Callable[[int, int], None]
+"""Told how many items have their line, and of how many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoringPlan(Record):
+    """What a folder is the scoring of."""
+
+    SCHEMA: ClassVar[str] = "scoring-plan/1"
+
+    key: str
+    """Hash of model, items and rules."""
+    model: ModelIdentity
+    """What scores."""
+    item_set: str
+    """Digest of the item set; its manifest holds the task."""
+    rules: str
+    """Version of the rules."""
+    versions: dict[str, str]
+    """Versions of Python and wholestack that began it; not in the key."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """A scoring as it stands in its folder."""
+
+    folder: Path
+    """Where."""
+    plan: ScoringPlan
+    """What was scored with what."""
+    item_set: ItemSet
+    """The items."""
+    by_item: tuple[ItemScore, ...]
+    """What the model gave, in the order in which it did."""
+
+    @property
+    def identity(self) -> ModelIdentity:
+        """The model."""
+        return self.plan.model
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """The items in order."""
+        return self.item_set.items
+
+    @property
+    def task(self) -> Task | None:
+        """How the items were put, where a task did."""
+        return task_of(self.item_set)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every item has its line."""
+        return len(self.by_item) == len(self.items)
+
+    @cached_property
+    def scores(self) -> ItemScores:
+        """What the model gave as arrays; items without a line are unscorable for :data:`NOT_YET`."""
+        return item_scores(self.item_set, self.by_item)
+
+    @cached_property
+    def summary(self) -> Scores:
+        """All numbers; questions of the file that are no items count as unscorable."""
+        found, refused = summarise(self.scores, thorough=True), self.item_set.manifest.passed_over
+        counted = Counter(found.unscorable) + Counter(refused)
+        # Positions depend on how a scoring was cut into batches, and with that on where it was interrupted.
+        return replace(
+            found, items=found.items + sum(refused.values()), unscorable=dict(sorted(counted.items())), positions=0
+        )
+
+
+def key_of(identity: ModelIdentity, item_set: ItemSet) -> str:
+    """The key of a scoring: everything that reaches a number."""
+    return digest(RULES, identity.digest, item_set.digest)
+
+
+def folder_of(out: Path, stem: str, identity: ModelIdentity, item_set: ItemSet) -> Path:
+    """Where a scoring lies.
+
+    Args:
+        out: Folder of results.
+        stem: How the items are called, for instance the name of their file.
+        identity: The model.
+        item_set: The items.
+    """
+    return out / f"{_plain(stem)}-{_plain(identity.name)}-{key_of(identity, item_set)[:8]}"
+
+
+def score_into(
+    backend: Backend, item_set: ItemSet, out: Path, *, stem: str = "items", watch: Watch | None = None
+) -> Result:
+    """Score items, or go on with a scoring that was interrupted; a scoring that is complete is only read.
+
+    Args:
+        backend: The model.
+        item_set: The items.
+        out: Folder of results; the scoring gets a folder in it, named by its key.
+        stem: How the items are called.
+        watch: Told at the beginning and whenever an item has its line.
+
+    Raises:
+        RunBusyError: a live process is at work in the folder.
+        RecordError: a line of the journal is damaged or from another scoring; names it.
+        InputError: the model cannot score at all, or does not keep to the items it was given.
+    """
+    identity = backend.identity
+    key = key_of(identity, item_set)
+    with _held(folder_of(out, stem, identity, item_set)) as folder:
+        _begin(folder, identity, item_set, key)
+        there = {score.id for score in _scores_in(folder, key, item_set)}
+        left = [item for item in item_set.items if item.id not in there]
+        if watch:
+            watch(len(there), len(item_set.items))
+        if left:
+            with JournalWriter(folder / SCORES_FILE, ItemScore) as journal:
+                for done, score in enumerate(_checked(left, backend.score(left)), start=len(there) + 1):
+                    journal.append(_sealed(score, key))
+                    if watch:
+                        watch(done, len(item_set.items))
+        result = read_result(folder)
+        write_atomic(folder / METRICS_FILE, to_json(result.summary, indent=2))
+        write_atomic(folder / PER_ITEM_FILE, own_lines(item_set, _beside(result.by_item)))
+    return result
+
+
+def read_result(folder: Path) -> Result:
+    """A scoring, complete or not.
+
+    Raises:
+        InputError: the folder holds none, or its items are not those that were sealed.
+        RecordError: a line or file is damaged or from another scoring; names it.
+    """
+    if not (folder / RESULT_FILE).is_file():
+        raise InputError(
+            f"{folder}: not a result of wholestack evals score (no {RESULT_FILE})", remedy="name its folder"
+        )
+    plan = from_json(ScoringPlan, _read(folder / RESULT_FILE), where=str(folder / RESULT_FILE))
+    item_set = ItemSet.load(folder)
+    if key_of(plan.model, item_set) != plan.key or item_set.digest != plan.item_set or plan.rules != RULES:
+        raise RecordError(
+            f"{folder}: items, model and key do not belong together", remedy="score again into a new --out"
+        )
+    return Result(folder=folder, plan=plan, item_set=item_set, by_item=tuple(_scores_in(folder, plan.key, item_set)))
+
+
+def item_scores(item_set: ItemSet, scores: Iterable[ItemScore]) -> ItemScores:
+    """Scores of single items in any order, as the arrays of which every metric is made.
+
+    An item without a score is unscorable for :data:`NOT_YET`.
+    """
+    by_id = {score.id: score for score in scores}
+    found = [by_id.get(item.id) or ItemScore(id=item.id, reason=NOT_YET) for item in item_set.items]
+    pairs = list(zip(item_set.items, found, strict=True))
+    texts = [item.delimiter + choice for item in item_set.items for choice in item.choices]
+    _, clusters = np.unique([item.cluster for item in item_set.items], return_inverse=True)
+    return ItemScores(
+        item_set=item_set.digest,
+        item_ids=np.array([item.id for item in item_set.items]),
+        sources=np.array([item.source for item in item_set.items]),
+        clusters=clusters.astype(np.int64),
+        gold=np.array([item.gold for item in item_set.items], np.int64),
+        reasons=np.array([score.reason for score in found]),
+        truncated=np.array([score.truncated for score in found]),
+        spanning=np.array([score.spanning for score in found]),
+        choice_offsets=np.cumsum([0, *(len(item.choices) for item in item_set.items)]),
+        nll_nats=np.array([nll for item, score in pairs for nll in score.nll_nats or _none(item, 0.0)], np.float64),
+        answer_bytes=np.array([len(text.encode()) for text in texts], np.int64),
+        answer_chars=np.array([len(text) for text in texts], np.int64),
+        answer_tokens=np.array([count for item, score in pairs for count in score.tokens or _none(item, 0)], np.int64),
+        positions=sum(score.positions for score in found),
+    )
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[Path]:
+    """The folder, made if it is missing, and no other process in it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunDirectoryError(f"{folder}: cannot be made: {error.strerror}", remedy="choose another --out") from error
+    handle = lock_folder(folder)
+    try:
+        yield folder
+    finally:
+        os.close(handle)
+
+
+def _begin(folder: Path, identity: ModelIdentity, item_set: ItemSet, key: str) -> None:
+    """Write what is to be done, or see that the folder is about just that."""
+    path = folder / RESULT_FILE
+    if path.exists():
+        there = from_json(ScoringPlan, _read(path), where=str(path))
+        if there.key != key:
+            raise RunDirectoryError(f"{folder}: is the scoring {there.key}, not {key}", remedy="choose another --out")
+        return
+    if (folder / SCORES_FILE).exists():
+        raise RunDirectoryError(
+            f"{folder}: has scores and no {RESULT_FILE}", remedy="move it away or choose another --out"
+        )
+    item_set.save(folder)
+    plan = ScoringPlan(
+        key=key,
+        model=identity,
+        item_set=item_set.digest,
+        rules=RULES,
+        versions={"python": platform.python_version(), "wholestack": __version__},
+    )
+    write_atomic(path, to_json(plan, indent=2))
+
+
+def _scores_in(folder: Path, key: str, item_set: ItemSet) -> list[ItemScore]:
+    """The acknowledged scores, each bound to this scoring, to an item of it, and there once."""
+    items = {item.id: item for item in item_set.items}
+    path = folder / SCORES_FILE
+    found: dict[str, ItemScore] = {}
+    for number, line in enumerate(iterate_journal(path, ItemScore), start=1):
+        score = replace(line, seal="")
+        sound = _sealed(score, key) == line and line.id in items and line.id not in found
+        if not sound or _misfit(items[line.id], score):
+            raise RecordError(
+                f"{path}:{number}: is damaged, doubled, or from another scoring",
+                remedy=f"remove that line, and its item is scored again: sed -i {number}d {path}",
+            )
+        found[score.id] = score
+    return list(found.values())
+
+
+def _checked(items: Sequence[Item], scores: Iterable[ItemScore]) -> Iterator[ItemScore]:
+    """Scores as they come, each that of the next item; what is no number is a reason and never zero."""
+    coming = iter(scores)
+    for item in items:
+        score = next(coming, None)
+        if score is None or score.id != item.id:
+            got = "nothing" if score is None else f"a score of {score.id!r}"
+            raise InputError(
+                f"the model gave {got} for item {item.id!r}", remedy="see wholestack.testing.evals_backend"
+            )
+        misfit = _misfit(item, score)
+        yield ItemScore(id=item.id, reason=misfit, positions=score.positions) if misfit else score
+
+
+def _misfit(item: Item, score: ItemScore) -> str:
+    """Why a score is none of this item; nothing if it is one."""
+    wanted = 0 if score.reason else len(item.choices)
+    if len(score.nll_nats) != wanted or len(score.tokens) != wanted:
+        return f"the model gave {len(score.nll_nats)} numbers where {wanted} were due"
+    return "" if all(map(math.isfinite, score.nll_nats)) else NOT_FINITE
+
+
+def _sealed(score: ItemScore, key: str) -> ItemScore:
+    return replace(score, seal=digest(key, replace(score, seal="")))
+
+
+def _beside(scores: Iterable[ItemScore]) -> dict[str, dict[str, Any]]:
+    """What stands beside each item in ``per_item.jsonl``."""
+    said = ("reason", "nll_nats", "tokens", "truncated", "spanning")
+    return {score.id: {name: getattr(score, name) for name in said} for score in scores}
+
+
+def _none(item: Item, nothing: Any) -> list[Any]:
+    return [nothing] * len(item.choices)
+
+
+def _plain(name: str) -> str:
+    """A name as part of a folder's name: the last part of a path, letters that every file system takes."""
+    last = re.split(r"[/\\]", name.rstrip("/\\"))[-1]
+    return re.sub(r"[^A-Za-z0-9._]+", "-", last).strip("-.")[:48] or "model"
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise RecordError(f"{path}: cannot be read: {error.strerror}") from error
