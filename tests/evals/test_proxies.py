@@ -1,23 +1,20 @@
-"""Proxies beside a goal: agreement, the note, and the claim that later measurements settle."""
+"""Proxies beside a goal: agreement, regret and the note."""
 
 import numpy as np
 import pytest
 from scipy.stats import kendalltau, spearmanr
 
-from wholestack.claim import status_of
 from wholestack.errors import InputError
 from wholestack.evals.goals import Target, make_goal, measure_goal, set_goal
 from wholestack.evals.measured import Numbers
 from wholestack.evals.proxies import (
+    describe,
     goal_ranked,
     join,
     keep,
     measure_proxies,
     proxy_note,
-    seal_proxy,
-    settle_proxies,
 )
-from wholestack.runs import RunReader
 
 QUALITY = np.linspace(0.2, 0.8, 20)
 WAYS = {"loss": "lower", "noise": "higher"}
@@ -108,13 +105,17 @@ def test_a_model_that_stands_twice_is_an_error():
         join(_targets(), [*_rows(), _rows()[0]], WAYS, target="t", better="higher")
 
 
+def record_goal(folder):
+    """A goal with twenty measured models."""
+    set_goal(folder, make_goal("accepted", measure="share", better="higher", matters=0.02, set_at=0.0))
+    for each in _targets():
+        measure_goal(folder / "accepted", each.model, each.value, error=each.error, at=1.0)
+    return folder / "accepted"
+
+
 @pytest.fixture
 def goal(tmp_path):
-    set_goal(tmp_path, make_goal("accepted", measure="share", better="higher", matters=0.02, set_at=0.0))
-    path = tmp_path / "accepted"
-    for each in _targets():
-        measure_goal(path, each.model, each.value, error=each.error, at=1.0)
-    return path
+    return record_goal(tmp_path)
 
 
 def test_the_note_says_what_is_known_of_a_metric(goal):
@@ -135,61 +136,4 @@ def test_a_note_of_an_earlier_definition_is_not_passed_on(goal):
 def test_a_metric_that_ranks_the_other_way_round_is_called_that():
     report = _measure(join(_targets(), _rows(), {"loss": "higher"}, target="t", better="higher"))
     assert report.agreements[0].share.value == 0
-    from wholestack.evals.proxies import describe
-
     assert describe(report.agreements[0]).endswith("it ranks the other way round")
-
-
-def _sealed(goal):
-    report = _measure(goal_ranked(goal, _rows(), WAYS))
-    return seal_proxy(goal, report.agreements[0], at_least=0.8, at=10.0, valid_until=1e6)
-
-
-def _later(goal, values, proxies):
-    """Twenty models that are measured after the sealing."""
-    for place, value in enumerate(values, start=20):
-        measure_goal(goal, f"m{place}", value, error=0.001, at=20.0)
-    new = _rows(proxies, begin=20)
-    return goal_ranked(goal, [*_rows(), *new], WAYS)
-
-
-def _settle(goal, ranked):
-    return settle_proxies(goal, ranked, at=30.0, rng=np.random.default_rng(0), draws=300)
-
-
-def test_a_claim_stays_open_while_no_model_was_measured_since(goal):
-    claim = _sealed(goal)
-    (found,) = _settle(goal, goal_ranked(goal, _rows(), WAYS))
-    assert (found.status, found.settles) == ("unknown", claim.id)
-
-
-def test_new_models_that_keep_the_order_hold_the_claim_and_settle_it_once(goal):
-    claim = _sealed(goal)
-    new = QUALITY + 0.013
-    ranked = _later(goal, new, new)
-    (found,) = _settle(goal, ranked)
-    assert found.status == "ok"
-    assert status_of(claim, RunReader(goal).findings(), now=31.0) == "held"
-    assert _settle(goal, ranked) == []
-
-
-def test_new_models_that_were_tuned_to_the_proxy_break_the_claim(goal):
-    """Goodhart: all new models have the best loss and the goal got worse."""
-    claim = _sealed(goal)
-    ranked = _later(goal, QUALITY[::-1] - 0.3, QUALITY + 0.3)
-    (found,) = _settle(goal, ranked)
-    assert found.status == "fail"
-    assert status_of(claim, RunReader(goal).findings(), now=31.0) == "broken"
-
-
-def test_a_few_new_models_cannot_settle_a_claim(goal):
-    _sealed(goal)
-    new = QUALITY[:3] + 0.013
-    (found,) = _settle(goal, _later(goal, new, new))
-    assert found.status == "unknown"
-
-
-def test_a_claim_of_no_more_than_chance_is_refused(goal):
-    report = _measure(goal_ranked(goal, _rows(), WAYS))
-    with pytest.raises(InputError, match=r"more than 0\.5"):
-        seal_proxy(goal, report.agreements[0], at_least=0.5, at=1.0, valid_until=None)

@@ -24,9 +24,8 @@ from wholestack.evals.proxies import (
     join,
     keep,
     measure_proxies,
-    seal_proxy,
-    settle_proxies,
 )
+from wholestack.evals.proxy_claims import seal_proxy, settle_proxies
 from wholestack.evals.ranking import Rank
 from wholestack.finding import EXIT_FINDINGS, EXIT_OK, EXIT_UNKNOWN, Finding
 from wholestack.finding import exit_code as findings_exit_code

@@ -1,8 +1,8 @@
 """Proxies: how well a cheap metric ranks models as the goal does, and the note that stands beside its score.
 
-``measure_proxies`` compares; ``proxy_note`` says in a few words what a metric's number stands for; a claim "metric P
-ranks as goal G" is sealed by ``seal_proxy`` on what is known today and settled by ``settle_proxies`` on models that
-were measured later. What the statistics are and where they are from: ``wholestack.evals.ranking``.
+``measure_proxies`` compares; ``proxy_note`` says in a few words what a metric's number stands for. The claim "metric P
+ranks as goal G" is in ``wholestack.evals.proxy_claims``; what the statistics are and where they are from, in
+``wholestack.evals.ranking``.
 """
 
 import math
@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from wholestack.claim import Claim, seal, status_of
 from wholestack.errors import InputError
 from wholestack.evals.goals import Better, Goal, Target, read_goal, targets
 from wholestack.evals.measured import Numbers
@@ -38,12 +36,10 @@ from wholestack.evals.ranking import (
     tau_of_true_values,
 )
 from wholestack.evals.statistics import Floats, Interval
-from wholestack.finding import Finding, Status, finding
 from wholestack.record import Record
 from wholestack.runs import RunDirectory, RunReader
 
 AGREEMENTS = "agreements.jsonl"
-CHECK = "proxy.ranks"
 LEVEL = 0.9
 DRAWS = 2000
 WIDEST = 0.3
@@ -252,7 +248,7 @@ def measure_proxies(
         InputError: there are fewer than three models with both.
     """
     drawn = draw_models(len(ranked.models), draws=draws, rng=rng)
-    target = _turned(ranked.values, ranked.better)
+    target = turned(ranked.values, ranked.better)
     pairs = pairs_told_apart(target, ranked.errors, matters=ranked.matters)
     found = {name: _agreement(ranked, name, pairs, drawn, at=at, level=level) for name in ranked.proxies}
     best_first = sorted(found.values(), key=lambda each: (-_share(each), each.metric))
@@ -315,118 +311,6 @@ def keep(path: Path, report: ProxyReport) -> None:
             run.append(AGREEMENTS, each)
 
 
-def seal_proxy(path: Path, agreement: Agreement, *, at_least: float, at: float, valid_until: float | None) -> Claim:
-    """Seal "this metric ranks as the goal does", to be settled by models that are measured later.
-
-    Args:
-        path: Folder of the goal.
-        agreement: What is known today.
-        at_least: Share of pairs that must be ranked alike.
-        at: Seconds since the epoch; measurements made later settle it.
-        valid_until: Seconds since the epoch.
-
-    Raises:
-        InputError: the share is not above one half and at most 1.
-    """
-    if not 0.5 < at_least <= 1:
-        raise InputError(f"a share of {at_least:g} is no claim", remedy="claim more than 0.5, which chance reaches")
-    claim = seal(
-        f"proxy.{agreement.metric}",
-        f"{agreement.target} {agreement.definition}",
-        f"{agreement.metric} ranks as goal '{agreement.target}' does in at least {at_least:g} of the pairs with a model"
-        " measured from now on that the goal tells apart",
-        quantity="share of pairs ranked alike",
-        predicted=agreement.share.value if agreement.share else None,
-        interval=(at_least, 1.0),
-        level=None,
-        sealed_at=at,
-        valid_until=valid_until,
-    )
-    with RunDirectory.resume(path) as run:
-        return run.seal(claim)
-
-
-def settle_proxies(
-    path: Path, ranked: Ranked, *, at: float, rng: np.random.Generator, level: float = LEVEL, draws: int = DRAWS
-) -> list[Finding]:
-    """Settle the open claims of a goal by pairs with at least one model that was first measured after the sealing.
-
-    Held where the interval of those pairs' share lies at or above the claimed share, broken where it lies below,
-    and unknown, with the share so far, where it does neither.
-
-    Args:
-        path: Folder of the goal.
-        ranked: Models with target and proxies, as of now.
-        at: Seconds since the epoch.
-        rng: Source of the bootstrap's draws.
-        level: Of the interval.
-        draws: Bootstrap draws.
-    """
-    goal = read_goal(path)
-    first_at = {each.model: each.first_at for each in targets(path)}
-    known = RunReader(path).findings()
-    found = []
-    for claim in RunReader(path).claims():
-        metric = claim.name.removeprefix("proxy.")
-        mine = claim.subject == f"{goal.name} {goal.definition}" and metric in ranked.proxies
-        if mine and status_of(claim, known, now=at) in {"open", "unknown"}:
-            new = np.array([first_at[model] > claim.sealed_at for model in ranked.models])
-            found.append(_settle(claim, ranked, metric, new, at=at, rng=rng, level=level, draws=draws))
-    with RunDirectory.resume(path) as run:
-        for each in found:
-            run.report(each)
-    return found
-
-
-def _settle(
-    claim: Claim,
-    ranked: Ranked,
-    metric: str,
-    new: npt.NDArray[np.bool_],
-    *,
-    at: float,
-    rng: np.random.Generator,
-    level: float,
-    draws: int,
-) -> Finding:
-    at_least = claim.interval[0] if claim.interval else 0.5
-    rank, pairs = None, 0
-    if new.any() and len(new) >= 3:
-        all_pairs = pairs_told_apart(_turned(ranked.values, ranked.better), ranked.errors, matters=ranked.matters)
-        sign = all_pairs.sign * (new[:, None] | new[None, :])
-        fresh = Pairs(sign=sign, count=int(np.abs(sign).sum()) // 2, all=all_pairs.all)
-        pairs = fresh.count
-        drawn = draw_models(len(new), draws=draws, rng=rng)
-        # Every fresh pair holds a new model, so the new models bound how many independent comparisons there are.
-        rank = _rank_share(fresh, _proxy(ranked, metric), drawn, models=max(2, int(new.sum())), level=level)
-    status: Status = "unknown"
-    cause = f"{int(new.sum())} models measured since, {pairs} pairs told apart: too few to tell"
-    said = "no pair of models to judge by yet"
-    if rank is not None:
-        low, high = rank.interval.low, rank.interval.high
-        said = f"{rank.value:.3f} ({low:.3f} to {high:.3f}) of {pairs} pairs ranked alike, claimed {at_least:g}"
-        if low >= at_least:
-            status, cause = "ok", ""
-        elif high < at_least:
-            status, cause = "fail", "the metric does not rank new models as it ranked the old ones"
-    remedies: dict[Status, str] = {
-        "fail": "stop choosing by it; look at which models changed places",
-        "unknown": "measure the goal on more models",
-    }
-    return finding(
-        claim.subject,
-        CHECK,
-        status,
-        evidence=[said],
-        part=metric,
-        cause=cause,
-        owner="evaluation",
-        remedy=remedies.get(status, ""),
-        at=at,
-        settles=claim.id,
-    )
-
-
 def goal_ranked(path: Path, rows: Sequence[Numbers], directions: Mapping[str, Better]) -> Ranked:
     """:func:`join` with the target of a recorded goal."""
     goal: Goal = read_goal(path)
@@ -441,21 +325,23 @@ def goal_ranked(path: Path, rows: Sequence[Numbers], directions: Mapping[str, Be
     )
 
 
-def _turned(values: Floats, better: Better) -> Floats:
+def turned(values: Floats, better: Better) -> Floats:
     """So that larger is better."""
     return values if better == "higher" else -values
 
 
-def _proxy(ranked: Ranked, metric: str) -> Floats:
+def proxy_of(ranked: Ranked, metric: str) -> Floats:
+    """Values of a proxy, turned so that larger is better."""
     better, values, _ = ranked.proxies[metric]
-    return _turned(values, better)
+    return turned(values, better)
 
 
 def _share(agreement: Agreement) -> float:
     return agreement.share.value if agreement.share else -1.0
 
 
-def _rank_share(pairs: Pairs, proxy: Floats, drawn: Draws, *, models: int, level: float) -> Rank | None:
+def rank_share(pairs: Pairs, proxy: Floats, drawn: Draws, *, models: int, level: float) -> Rank | None:
+    """Share of pairs that a proxy ranks alike, with its interval."""
     value = float(share_alike(pairs, proxy, np.ones((1, len(proxy))))[0])
     most = float(pairs.count)
     draws = share_alike(pairs, proxy, drawn.times)
@@ -463,9 +349,9 @@ def _rank_share(pairs: Pairs, proxy: Floats, drawn: Draws, *, models: int, level
 
 
 def _agreement(ranked: Ranked, metric: str, pairs: Pairs, drawn: Draws, *, at: float, level: float) -> Agreement:
-    target, proxy = _turned(ranked.values, ranked.better), _proxy(ranked, metric)
+    target, proxy = turned(ranked.values, ranked.better), proxy_of(ranked, metric)
     models = len(target)
-    share = _rank_share(pairs, proxy, drawn, models=models, level=level)
+    share = rank_share(pairs, proxy, drawn, models=models, level=level)
     target_draws, proxy_draws = target[drawn.places], proxy[drawn.places]
     ranks = [
         rank_with_interval(
@@ -528,8 +414,8 @@ def _versus(ranked: Ranked, best_first: Sequence[Agreement], pairs: Pairs, drawn
         return ()
     names = [each.metric for each in best_first]
     everything = np.ones((1, len(ranked.models)))
-    whole = {name: float(share_alike(pairs, _proxy(ranked, name), everything)[0]) for name in names}
-    draws = {name: share_alike(pairs, _proxy(ranked, name), drawn.times) for name in names}
+    whole = {name: float(share_alike(pairs, proxy_of(ranked, name), everything)[0]) for name in names}
+    draws = {name: share_alike(pairs, proxy_of(ranked, name), drawn.times) for name in names}
     two = [(first, second) for place, first in enumerate(names) for second in names[place + 1 :]]
     plain = [
         difference_p_value(whole[first] - whole[second], draws[first] - draws[second], models=len(ranked.models))
