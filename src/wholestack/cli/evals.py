@@ -27,3 +27,16 @@ app.command(
     name="signal",
     help="How far models are apart against how far one is from itself, by metric, source and item.",
 )
+app.command(
+    "wholestack.cli.evals_goal:app",
+    name="goal",
+    help="Write down what is really wanted, before any cheap number is believed.",
+)
+app.command(
+    "wholestack.cli.evals_proxy:proxy", name="proxy", help="How well does a cheap metric rank models as the goal does?"
+)
+app.command(
+    "wholestack.cli.evals_curve:curve",
+    name="curve",
+    help="The same checkpoints under several metrics: which one jumps, and which curve is clean by its axes only.",
+)

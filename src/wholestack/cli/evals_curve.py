@@ -1,0 +1,143 @@
+"""``wholestack evals curve``: the same checkpoints under several metrics."""
+
+import platform
+import re
+from pathlib import Path
+from textwrap import fill
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from wholestack import __version__
+from wholestack.cli.evals_goal import GOALS
+from wholestack.cli.output import print_json
+from wholestack.errors import InputError
+from wholestack.evals.curves import CurveReport, judge_curves
+from wholestack.evals.goals import goals_in
+from wholestack.evals.measured import Numbers, directions_of, read_numbers
+from wholestack.evals.proxies import proxy_note
+from wholestack.finding import EXIT_FINDINGS, EXIT_OK, EXIT_UNKNOWN
+from wholestack.record import to_builtins
+
+Flag = Annotated[bool, Parameter(negative="")]
+Names = Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative="")]
+
+KNOWN_X = ("tokens", "flops", "cost_flops", "parameters", "steps", "step", "x")
+_SCALE = {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
+
+
+def curve(
+    *inputs: str,
+    x: str | None = None,
+    metric: Names = (),
+    higher: Names = (),
+    lower: Names = (),
+    out: Path | None = None,
+    goals: Path = GOALS,
+    seed: int = 0,
+    json: Flag = False,
+) -> int:
+    """Judge and draw the same checkpoints, or sizes, under several metrics on linear and logarithmic axes.
+
+    Names the metric that makes a jump, and the curve that looks clean only because of its axes.
+
+    Exit codes: 0 all smooth; 1 a metric jumps or is clean by its axes only; 3 too few checkpoints to tell; 2 usage.
+
+    Parameters
+    ----------
+    inputs
+        A table (CSV, TSV or JSONL: one row a checkpoint, columns NAME and NAME_se), or X=FOLDER for each result
+        folder of evals score, for instance 10M=results/step-100.
+    x
+        What the checkpoints are ordered by: the column of a table; default tokens, flops, parameters or step.
+    metric
+        Metrics to look at; default every column of numbers.
+    higher
+        Metrics that are better when higher, where the name does not say it.
+    lower
+        Metrics that are better when lower, where the name does not say it.
+    out
+        Page to draw, for instance curve.html; needs matplotlib.
+    goals
+        Folder of all goals, for the note beside every metric.
+    seed
+        Of the simulations.
+    json
+        Print one JSON document.
+    """
+    rows, name = _read(inputs, x)
+    report = judge_curves(
+        rows, directions_of(rows, wanted=metric, higher=higher, lower=lower, aside=name), x=name, seed=seed
+    )
+    known = goals_in(goals)
+    goal = goals / known[0] if len(known) == 1 else None
+    notes = {each.metric: proxy_note(goal, each.metric) for each in report.curves}
+    if out is not None:
+        _draw(out, report, notes)
+    if json:
+        print_json({**to_builtins(report), "notes": notes, "page": str(out) if out else None})
+    else:
+        _print(report, notes)
+        if out is not None:
+            print(f"\npage: {out}")
+    return {"ok": EXIT_OK, "warn": EXIT_FINDINGS, "unknown": EXIT_UNKNOWN}[report.status]
+
+
+def _read(inputs: tuple[str, ...], x: str | None) -> tuple[list[Numbers], str]:
+    if not inputs:
+        raise InputError(
+            "no table and no result folder is named", remedy="name a table, or X=FOLDER for each checkpoint"
+        )
+    pairs = [(text.partition("="), text) for text in inputs if "=" in text and not Path(text).exists()]
+    if pairs:
+        if len(pairs) != len(inputs):
+            raise InputError("tables and X=FOLDER do not go together", remedy="give one kind")
+        name = x or "x"
+        return [_placed(at, Path(folder), name) for (at, _, folder), _ in pairs], name
+    rows = [row for text in inputs for row in read_numbers(Path(text))]
+    columns = dict.fromkeys(name for row in rows for name in row.values)
+    name = x or next((each for each in KNOWN_X if each in columns), "")
+    if x and x not in columns:
+        raise InputError(f"there is no column {x!r}", remedy=f"known are: {', '.join(columns)}")
+    if not name:
+        raise InputError("what are the checkpoints ordered by?", remedy=f"say --x with one of: {', '.join(columns)}")
+    return rows, name
+
+
+def _placed(at: str, folder: Path, name: str) -> Numbers:
+    found = re.fullmatch(r"([\d.]+(?:[eE][+-]?\d+)?)([KMBGT]?)", at.strip())
+    try:
+        value = float(found[1]) * _SCALE[found[2]] if found else None
+    except ValueError:
+        value = None
+    if value is None:
+        raise InputError(f"{at!r} is no place on the x axis", remedy="write for instance 1e9=FOLDER or 350M=FOLDER")
+    row = read_numbers(folder)[0]
+    return Numbers(model=row.model, values=row.values | {name: value}, errors=row.errors, where=row.where)
+
+
+def _draw(out: Path, report: CurveReport, notes: dict[str, str]) -> None:
+    try:
+        from wholestack.report.metric_curves import write_curves
+    except ModuleNotFoundError as error:
+        if error.name is None or not error.name.startswith("matplotlib"):
+            raise
+        raise InputError("the page needs matplotlib", remedy="pip install 'wholestack[report]'") from error
+    versions = {"Wholestack": __version__, "Python": platform.python_version()}
+    write_curves(out, report, notes=notes, versions=versions)
+
+
+def _print(report: CurveReport, notes: dict[str, str]) -> None:
+    for line in report.conclusions:
+        print(fill(f"- {line}", width=80, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False))
+    print(f"\n{'':<20}  {'on log x':<11}  {'on x':<11}  {'p':<7}  straight line")
+    for each in report.curves:
+        by_axis = {test.axis: test for test in each.jumps}
+        shapes = [by_axis[axis].shape if axis in by_axis else "-" for axis in ("logarithmic", "linear")]
+        p_value = each.jumps[0].p_value
+        shown = "-" if p_value is None else f"{p_value:.2g}"
+        print(f"{each.metric[:20]:<20}  {shapes[0]:<11}  {shapes[1]:<11}  {shown:<7}  {each.straightness.look}")
+    print(f"\np is of so much acceleration in a smooth curve, tested at {report.alpha:g} for each metric")
+    said = set(notes.values())
+    for metric, note in notes.items() if len(said) > 1 or len(notes) == 1 else [("all of them", *said)]:
+        print(fill(f"{metric}: {note}", width=80, subsequent_indent="  "))
