@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from wholestack.health.formats.smartctl import drive_key
-from wholestack.health.formats.sysfs import filled_lines
+from wholestack.health.formats.sysfs import filled_lines, whole
 from wholestack.health.probe import UnreadableError
 
 
@@ -39,6 +39,10 @@ class Answer:
     """0; 124 or 137 if it was killed for silence; else ``stat`` failed."""
 
 
+_KERNELS = re.compile(r"\S+ /\S* \S+ (?:\S*,)?r[ow](?:,\S*)? 0 0")
+"""Device, place, kind, options of which one is ``ro`` or ``rw``, two zeros (fs/proc_namespace.c, ``show_vfsmnt``)."""
+
+
 def looks_like_mounts(text: str) -> bool:
     """Its first line that is no comment has a device, a path, a type."""
     for line in text.lstrip()[:4000].split("\n"):
@@ -54,7 +58,20 @@ def looks_like_fstab(text: str) -> bool:
 
 
 def read_mounts(text: str) -> list[Mount]:
-    """Every mount.
+    """Every mount of the kernel's own table, which has six words in every line and no comments.
+
+    Raises:
+        UnreadableError: a line that the kernel does not write, or a table that is cut.
+    """
+    lines = filled_lines(whole(text))
+    for line in lines:
+        if not _KERNELS.fullmatch(line):
+            raise UnreadableError(f"{line[:60]!r} is no line of /proc/mounts")
+    return [_mount(line) for line in lines]
+
+
+def read_fstab(text: str) -> list[Mount]:
+    """Every mount that a person wrote down: three to six words, and comments.
 
     Raises:
         UnreadableError: a line that is neither a mount nor a comment.

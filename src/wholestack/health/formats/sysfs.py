@@ -34,6 +34,17 @@ def filled_lines(text: str) -> list[str]:
     return [line for line in text.split("\n") if line and not line.isspace()]
 
 
+def whole(text: str) -> str:
+    """The text of a table, which tools and kernel end with a line feed: without one the last line may be cut.
+
+    Raises:
+        UnreadableError: it does not end with one.
+    """
+    if not text.endswith("\n"):
+        raise UnreadableError(f"cut in a line: ends in {text[-40:]!r}")
+    return text
+
+
 def no_such_path(what: str, path: str) -> Callable[[Output], str]:
     """For :attr:`Probe.absent`: says ``what`` if nothing was printed but that this path does not exist.
 
