@@ -1,8 +1,9 @@
 """Whether what a check says is what it declares: causes, kinds of part, names of traits, values of the right type.
 
 What is not declared could not be explained, would not be in the documentation, and would stop a profile that was learnt
-from it. Causes of lost telemetry, and a probe as what is blamed, are every check's. A symptom is kept nevertheless, since a host that fails must not come out better for the check's mistake;
-a trait or measure is left out, since a profile and the fleet would take it up.
+from it. Causes of lost telemetry, and a probe as what is blamed, are every check's. A symptom is kept nevertheless,
+since a host that fails must not come out better for the check's mistake; a trait or measure is left out, since a
+profile and the fleet would take it up.
 """
 
 from collections.abc import Iterable, Iterator

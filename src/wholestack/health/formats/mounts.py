@@ -4,6 +4,7 @@ Sources: fstab(5), proc(5): white space in names is written in octal (``\\040``)
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wholestack.health.formats.smartctl import drive_key
@@ -39,8 +40,8 @@ class Answer:
     """0; 124 or 137 if it was killed for silence; else ``stat`` failed."""
 
 
-_KERNELS = re.compile(r"\S+ /\S* \S+ (?:\S*,)?r[ow](?:,\S*)? 0 0")
-"""Device, place, kind, options of which one is ``ro`` or ``rw``, two zeros (fs/proc_namespace.c, ``show_vfsmnt``)."""
+_KERNELS = re.compile(r"\S* /\S* \S+ (?:\S*,)?r[ow](?:,\S*)? 0 0")
+"""Device (may be empty), place, kind, options with ``ro`` or ``rw``, two zeros (fs/proc_namespace.c, show_vfsmnt)."""
 
 
 def looks_like_mounts(text: str) -> bool:
@@ -67,7 +68,7 @@ def read_mounts(text: str) -> list[Mount]:
     for line in lines:
         if not _KERNELS.fullmatch(line):
             raise UnreadableError(f"{line[:60]!r} is no line of /proc/mounts")
-    return [_mount(line) for line in lines]
+    return [_mount(line, line.split(" ")) for line in lines]
 
 
 def read_fstab(text: str) -> list[Mount]:
@@ -76,11 +77,11 @@ def read_fstab(text: str) -> list[Mount]:
     Raises:
         UnreadableError: a line that is neither a mount nor a comment.
     """
-    return [_mount(line) for line in filled_lines(text) if not line.lstrip().startswith("#")]
+    entries = (line for line in filled_lines(text) if not line.lstrip().startswith("#"))
+    return [_mount(line, line.split()) for line in entries]
 
 
-def _mount(line: str) -> Mount:
-    words = line.split()
+def _mount(line: str, words: Sequence[str]) -> Mount:
     if not 3 <= len(words) <= 6 and not (len(words) > 6 and words[6].startswith("#")):
         raise UnreadableError(f"{line[:60]!r} is no mount")
     return Mount(
@@ -108,7 +109,7 @@ def read_answers(text: str) -> list[Answer]:
     Raises:
         UnreadableError: a line is neither.
     """
-    found = re.findall(r"^(\d{1,3}) (/.*)$", text, re.MULTILINE)
+    found = re.findall(r"^(\d{1,3}) (/.*)$", whole(text), re.MULTILINE)
     if len(found) != len(filled_lines(text)):
         raise UnreadableError("a line is not `status path`")
     return [Answer(place=unescaped(place).rstrip("/") or "/", exit_status=int(status)) for status, place in found]
@@ -133,7 +134,7 @@ def read_swaps(text: str) -> list[Swap]:
     Raises:
         UnreadableError: a line without the columns of the heading.
     """
-    rows = [line.split() for line in filled_lines(text)[1:]]
+    rows = [line.split() for line in filled_lines(whole(text))[1:]]
     if any(len(row) < 5 for row in rows):
         raise UnreadableError("a line without type, size, use and priority")
     return [Swap(device=row[0], line=" ".join(row)) for row in rows]
