@@ -133,4 +133,6 @@ def _of_one_file(found: Examination, check: Check, given: Probe[object]) -> Exam
 
 def _needed(lost: Symptom, check: Check, commands: Mapping[str, str], given: Probe[object]) -> Symptom:
     also = f"{check.name} also needs the output of: {commands[lost.part.key]}"
-    return Symptom(cause=ONE_FILE, part=lost.part, evidence=(also, f"given: that of: {commands[given.name]}"))
+    return Symptom(
+        cause=ONE_FILE, part=lost.part, evidence=(also, f"the one file was read as that of: {commands[given.name]}")
+    )
