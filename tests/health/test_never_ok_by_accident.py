@@ -45,7 +45,10 @@ FAILED = {
     "not installed": {"exit_status": 127},
     "empty": {},
 }
-TABLES = ("mounts", "swap", "nfs", "processes", "df", "df_inodes", "sel", "sensors")
+TABLES = (
+    "mounts", "swap", "nfs", "processes", "df", "df_inodes", "sel", "sensors", "lscpu", "numa", "kernel_parameters",
+    "ethernet", "pci_links", "edac", "cpu_throttle",
+)  # fmt: skip
 """Probes whose tools end every line with a line feed, and whose last lines can be what is wrong."""
 OPTIONS = Expectation(options={"container_image": "image"})
 EACH = pytest.mark.parametrize("check", catalog.CHECKS, ids=lambda check: check.name)

@@ -8,7 +8,7 @@ from wholestack.finding import WORST_FIRST, Finding, Status
 from wholestack.health.describing import WORDS, bullet, indented
 from wholestack.health.names import fold
 from wholestack.health.records import HostVerdict, SweepSummary
-from wholestack.health.verdicts import nothing_applied
+from wholestack.health.verdicts import CLAIM, PART, nothing_applied
 
 EXAMPLES = 2
 """Findings of a group that are shown with their evidence."""
@@ -61,11 +61,12 @@ def describe_sweep(
         left_out: Those that were not to be put; where there are any, nothing is said on who may train.
         everything: Also who is fine, and every Finding of a group.
     """
-    groups = grouped(each for verdict in verdicts for each in (*verdict.findings, *_nothing_applied(verdict)))
+    settling = PART if left_out else CLAIM
+    groups = grouped(each for verdict in verdicts for each in (*verdict.findings, *_nothing_applied(verdict, settling)))
     passed = "passed what applied" if left_out else "may train"
     lines = [describe_counts(verdicts, summary, passed=passed)]
     if left_out:
-        lines.append(bullet("checks", f"{put} of {put + left_out} were put: nothing is said on who may train"))
+        lines.append(bullet("checks", f"{put} of {put + left_out} put; nothing is said on who may train"))
         lines += describe_passed(verdicts)
     if left_out or everything:
         lines += describe_skipped_by_check(verdicts, everything=everything)
@@ -113,12 +114,12 @@ def describe_skipped_by_check(verdicts: Sequence[HostVerdict], *, everything: bo
     return [*lines, bullet("skipped", f"for {left} more reasons (--all shows them)")] if left else lines
 
 
-def _nothing_applied(verdict: HostVerdict) -> list[Finding]:
+def _nothing_applied(verdict: HostVerdict, settling: str) -> list[Finding]:
     """A host is unknown without a Finding where every check that was put was skipped: said here."""
     if verdict.status != "unknown" or verdict.findings:
         return []
     lacking = tuple(dict.fromkeys(each.detail for each in verdict.skipped))
-    return [nothing_applied(verdict.host, evidence=lacking)]
+    return [nothing_applied(verdict.host, settling, evidence=lacking)]
 
 
 def _hosts(count: int) -> str:
@@ -131,7 +132,7 @@ def _describe(group: Group, everything: bool) -> str:
     lines = ["", bullet(WORDS[group.status], f"{group.cause}: {count}{more}"), indented(fold(group.hosts))]
     shown = group.findings if everything else group.findings[:EXAMPLES]
     for each in shown:
-        part = f", {each.part}" if each.part != "host" else ""
+        part = f", {each.part}" if each.part not in ("", "host") else ""
         lines.append(indented(f"- {each.subject}{part}  [{each.check} {each.id[:8]}]", hang=2))
         lines += [indented(line, cut=True, more=2) for line in each.evidence[:EVIDENCE]]
     left = len(group.findings) - len(shown)

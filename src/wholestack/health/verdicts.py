@@ -143,12 +143,12 @@ def _settling(verdict: HostVerdict, claim: Claim, status: Status, at: float) -> 
 
 
 def nothing_applied(
-    host: str, check: str = PART, *, evidence: Sequence[str], at: float | None = None, settles: str = ""
+    host: str, settling: str, *, evidence: Sequence[str], at: float | None = None, settles: str = ""
 ) -> Finding:
     """Of a host on which every check that was put was skipped: looking again in the same way would not help."""
     return finding(
         host,
-        check,
+        settling,
         "unknown",
         evidence=evidence,
         cause="none of the checks that were put applies",

@@ -70,9 +70,8 @@ def read_lscpu(text: str) -> Processors:
         UnreadableError: the number of CPUs is no number, or a list no list.
     """
     # The first one counts: NUMA nodes repeat "CPU(s)" further down.
-    found = {
-        key.strip(): value.strip() for key, value in reversed(re.findall(r"^([^:\n]{1,60}):(.*)$", text, re.MULTILINE))
-    }
+    fields = re.findall(r"^([^:\n]{1,60}):(.*)$", whole(text), re.MULTILINE)
+    found = {key.strip(): value.strip() for key, value in reversed(fields)}
     count = number(found["CPU(s)"])
     if not count:
         raise UnreadableError("CPU(s) is no number")

@@ -20,7 +20,7 @@ def read_tree(text: str) -> dict[str, str]:
     Raises:
         UnreadableError: a line is not ``path:value``, so that nothing can be trusted to be complete.
     """
-    found = _LINE.findall(text)
+    found = _LINE.findall(whole(text))
     if len(found) != len(filled_lines(text)):
         raise UnreadableError("a line is not `path:value`")
     tree: dict[str, str] = {}
