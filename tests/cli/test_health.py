@@ -174,7 +174,11 @@ def test_simulate_counts_what_is_found(call, tmp_path):
     document = json.loads(out)
     assert set(document) == {
         "hosts", "injected", "found", "right_part", "right_owner", "false_alarms", "host_checks", "unknown", "seconds",
-        "peak_bytes"}  # fmt: skip
+        "peak_bytes", "faults"}  # fmt: skip
+    (fault,) = document["faults"]
+    assert (fault["host"], fault["fault"], fault["found_by"]) == ("node0001", "file_system_full", "filesystem.bytes")
+    assert fault["right_part"]
+    assert fault["right_owner"]
     assert (document["hosts"], document["injected"], document["found"], document["right_part"]) == (3, 1, 1, 1)
     assert code == (1 if document["false_alarms"] else 0)
 

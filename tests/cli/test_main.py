@@ -11,6 +11,7 @@ import pytest
 
 from wholestack import __version__
 from wholestack.claim import seal
+from wholestack.cli import main as main_module
 from wholestack.cli.main import main
 from wholestack.cli.output import parse_duration
 from wholestack.errors import InputError
@@ -193,3 +194,18 @@ def test_an_error_that_quotes_a_huge_input_is_cut_in_its_middle(capsys: pytest.C
     assert len(said) < 5000
     assert "characters ...]" in said
     assert "xxx" in said[-200:] or "not a run directory" in said[-200:]
+
+
+def test_a_mistake_of_ours_is_no_verdict(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Python ends with 1 after an exception, which here means that something is wrong with a machine or a claim."""
+
+    def fails(*_: object, **__: object) -> int:
+        raise KeyError("ours")
+
+    monkeypatch.setattr(main_module, "app", fails)
+    with pytest.raises(SystemExit) as ended:
+        main_module.main(["health", "checks"])
+    assert ended.value.code == 3
+    said = capsys.readouterr().err
+    assert "KeyError: 'ours'" in said
+    assert said.endswith("please open an issue with the lines above\n")

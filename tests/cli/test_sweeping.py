@@ -1,6 +1,7 @@
 """What ``wholestack health sweep`` prints and exits with, over hosts in memory."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -16,6 +17,7 @@ from wholestack.health import catalog
 from wholestack.health.grouping import describe_sweep
 from wholestack.remote.batch import Output
 from wholestack.remote.simulated import SimulatedRemote
+from wholestack.runs import RunReader
 
 FULL = {"df": Output(name="df", stdout=df(99))}
 HUNG = {"df": Output(name="df", exit_status=None, ending="hung")}
@@ -82,12 +84,37 @@ def test_where_checks_were_left_out_neither_text_nor_json_says_who_may_train(swe
     plain = document(swept)
     assert (plain["in_full"], plain["may_train"], plain["hosts"]["gpu010"]["may_train"]) == (False, None, None)
     text = describe_sweep(swept.verdicts, swept.summary, put=2, left_out=86)
-    assert text.startswith("20 hosts: 13 passed 2 of 88 checks, 5 may not, 2 unknown")
+    assert text.startswith("20 hosts: 13 passed what applied, 5 may not, 2 unknown")
+    assert "\nchecks   2 of 88 put; nothing is said on who may train\n" in text
+    assert "\npassed   filesystem.inodes on 19 hosts, filesystem.bytes on 13 hosts\n" in text
 
 
 def test_the_command_says_how_many_checks_were_put(sweep):
     _, said = sweep({}, "--only", "filesystem")
-    assert said.out.startswith(f"1 host: 1 passed 2 of {len(catalog.chosen())} checks, ")
+    assert said.out.startswith("1 host: 1 passed what applied, 0 may not, 0 unknown; ")
+    assert f"\nchecks   2 of {len(catalog.chosen())} put; " in said.out
+    assert "\npassed   filesystem.bytes on 1 host, filesystem.inodes on 1 host\n" in said.out
+
+
+def test_a_check_that_was_skipped_is_told_apart_from_one_that_passed_with_its_reason(sweep):
+    no_df = {"df": Output(name="df", exit_status=127)}
+    code, said = sweep({"a": no_df, "b": no_df}, "--only", "filesystem", hosts=("a", "b"))
+    assert code == 0
+    assert "\npassed   filesystem.inodes on 2 hosts\n" in said.out
+    assert "\nskipped  filesystem.bytes on 2 hosts: not installed (df is not installed)\n" in said.out
+
+
+def test_a_host_to_which_nothing_applied_is_unknown_with_the_reason_and_a_remedy_that_helps(sweep, tmp_path):
+    code, said = sweep({"a": {"zpool": Output(name="zpool", exit_status=127)}}, "--only", "zpool.state")
+    assert code == 3
+    assert "\npassed   none\n" in said.out
+    assert "\nUNKNOWN  none of the checks that were put applies: 1 host\n" in said.out
+    assert "zpool is not installed" in said.out
+    (shown,) = re.findall(r"- a  \[host\.part ([0-9a-f]{8})\]", said.out)
+    (settling,) = RunReader(tmp_path / "s").findings()
+    assert (settling.status, settling.cause) == ("unknown", "none of the checks that were put applies")
+    assert settling.id.startswith(shown)
+    assert "--only" in settling.remedy
 
 
 def test_ready_is_no_go_after_a_sweep_of_few_checks(sweep, capsys, tmp_path):

@@ -12,6 +12,7 @@ from wholestack.health.probe import NotThereError, UnreadableError
 from wholestack.health.sending import commands_for
 from wholestack.health.simulator.fleet import Fleet
 from wholestack.health.simulator.remote import FleetRemote
+from wholestack.health.telemetry import CHECK_WRONG
 from wholestack.remote.batch import Output
 
 NOW = 1_795_996_800
@@ -74,10 +75,7 @@ def healthy() -> Mapping[str, Output]:
 
 
 def never_crashes(check: Check, text: str) -> None:
-    """Any text of any of its probes, the others healthy, gives symptoms, or one of the two errors that say why not.
-
-    And a host whose every check is put to it is told of, whatever the text.
-    """
+    """Any text of any of its probes, the others healthy, gives symptoms, or a reason why not; all of it declared."""
     for probe in check.probes:
         output = Output(name=probe.name, stdout=text.encode(errors="replace"))
         outputs = {other.name: healthy()[other.name] for other in check.probes if other.name in healthy()}
@@ -93,6 +91,7 @@ def never_crashes(check: Check, text: str) -> None:
 
 def is_told(check: Check, found: Examination) -> None:
     """The check passed, was skipped, saw something or could not look; what it says can be merged and is bounded."""
+    assert [each.symptom.evidence for each in found.symptoms if each.check == CHECK_WRONG.code] == []
     told = {*found.passed, *(each.check for each in found.skipped), *(each.check for each in found.symptoms)}
     lines = [line for each in diagnose(found.symptoms) for line in each.symptom.evidence]
     assert check.name in told or any(f"{check.name}" in line for line in lines), check.name

@@ -3,13 +3,15 @@
 import re
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 import pytest
 
 from wholestack.errors import InputError
-from wholestack.health import catalog
+from wholestack.health import catalog, checks
 from wholestack.health.check import Expectation, Owner
 from wholestack.health.examine import examine
+from wholestack.health.parts import PartKind
 from wholestack.health.sending import commands_for
 from wholestack.health.simulator.fleet import Fleet
 from wholestack.health.simulator.remote import FleetRemote
@@ -29,11 +31,20 @@ def test_every_check_says_what_it_is_and_who_acts(check):
     assert check.about
     assert check.probes
     assert check.probes[0].formats
+    assert set(check.parts) <= set(PartKind.__args__), "kinds of part: health/parts.py"
     for cause in check.causes:
         assert cause.owner in Owner.__args__
         assert cause.says
         assert cause.remedy
         assert cause.status in ("fail", "warn", "unknown")
+
+
+def test_every_file_of_checks_is_in_the_catalogue():
+    folder = Path(checks.__file__).parent
+    files = {path.stem for path in folder.glob("*.py") if re.search(r"^CHECKS\b", path.read_text(), re.MULTILINE)}
+    missing = files - set(catalog.MODULES)
+    assert not missing, f"add {sorted(missing)} to MODULES in src/wholestack/health/catalog.py"
+    assert len(catalog.MODULES) == len(set(catalog.MODULES)) == len(files)
 
 
 def test_a_code_means_one_thing():

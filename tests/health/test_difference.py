@@ -6,11 +6,13 @@ from tests.health import fleets
 from tests.health.fleets import Answers, df, moment
 from wholestack.health import catalog
 from wholestack.health.difference import Altered, altered_hosts, compare_sweeps, describe_difference
+from wholestack.health.parts import Part
 from wholestack.health.result import HostResult, SeenTrait
 from wholestack.remote.batch import Output
 
 FULL = {"df": Output(name="df", stdout=df(99))}
 NEARLY = {"df": Output(name="df", stdout=df(92))}
+GPUS = tuple(Part(kind="gpu", key=str(n)) for n in range(2))
 GONE = {"df": Output(name="df", exit_status=127)}
 HUNG = {"df": Output(name="df", exit_status=None, ending="hung")}
 
@@ -60,7 +62,8 @@ def test_another_boot_is_named(compared):
 def test_what_is_another_is_named_with_both_values_and_what_is_silent_is_not_compared():
     def result(driver, boot_id="x"):
         traits = () if driver is None else (SeenTrait(name="gpu.driver", value=driver, cause="c", parts=(0, 1)),)
-        return {"a": HostResult(host="a", kind="k", at=1.0, seconds=1.0, attempts=1, boot_id=boot_id, traits=traits)}
+        plain = {"host": "a", "kind": "k", "at": 1.0, "seconds": 1.0, "attempts": 1}
+        return {"a": HostResult(**plain, boot_id=boot_id, traits=traits, parts=GPUS)}
 
     (only,) = altered_hosts(result("550"), result("560", "y"))
     assert only.changes == ("boot id changed", "gpu.driver 550 -> 560")

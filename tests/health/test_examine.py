@@ -87,13 +87,13 @@ LISTED = Probe(
 DIFFERS = Cause(code="x.differs", says="differs", owner="vendor", remedy="look")
 TRAITS = (
     Check(
-        name="x.count", about="", probes=(COUNTED, LISTED), parts=(), causes=(DIFFERS,),
+        name="x.count", about="", probes=(COUNTED, LISTED), parts=("host",), causes=(DIFFERS,),
         judge=lambda seen: [Symptom(cause=DIFFERS, evidence=("none",))] if seen.maybe(COUNTED) == 0 else [],
         traits=lambda seen: [Trait(name="x.count", value=n, differs=DIFFERS) for n in [seen.maybe(COUNTED)] if n],
         trait_names=("x.count",),
     ),
     Check(
-        name="x.slots", about="", probes=(LISTED,), parts=(), causes=(DIFFERS,),
+        name="x.slots", about="", probes=(LISTED,), parts=("host",), causes=(DIFFERS,),
         traits=lambda seen: [Trait(name=f"x.slot.{n}", value="yes", differs=DIFFERS) for n in seen.of(LISTED)],
         trait_names=("x.slot.*",),
     ),

@@ -11,6 +11,7 @@ from tests.health.gpu_host import smi
 from wholestack.errors import InputError
 from wholestack.health import judging
 from wholestack.health.check import Expectation
+from wholestack.health.describing import describe_judgement
 from wholestack.health.judging import MOST_BYTES, Saved, judge, read_saved
 
 HEAD = "Filesystem 1024-blocks Used Available Capacity Mounted on\n"
@@ -91,3 +92,49 @@ def test_what_steers_a_terminal_does_not_reach_it():
 def test_no_text_at_all_is_a_crash_and_only_a_table_without_full_lines_is_ok(text):
     found = judge("filesystem.bytes", text, now=5.0)
     assert found.status != "ok" or text.lstrip().startswith("Filesystem")
+
+
+@pytest.mark.parametrize(
+    ("check", "text", "needed"),
+    [
+        ("mount.expected", "/dev/sda1 / ext4 defaults 0 1\n", "cat /proc/mounts"),
+        ("mount.expected", "/dev/sda1 / ext4 rw 0 0\n", "cat /proc/mounts"),
+    ],
+)
+def test_a_check_that_needs_another_output_says_which_and_not_that_a_host_is_silent(check, text, needed):
+    (only,) = judge(check, text, now=0.0).findings
+    assert (only.status, only.cause) == ("unknown", "the check needs the output of another command too")
+    assert only.evidence[0] == f"{check} also needs the output of: {needed}"
+    assert "judge takes one file" in only.remedy
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "hello /there you\n",
+        "/dev/sda1 / ext4",
+        "/dev/sda1 / ext4 rw,relatime 0 0",
+        "/dev/sda1 / ext4 rw,relatime 0 0\n/dev/sdb1 /data ext4 r",
+        "/dev/sda1 / ext4 rw,relatime 0\n",
+        "/dev/sda1 / ext4 defaults 0 0\n",
+        "# comment\n/dev/sda1 / ext4 rw 0 0\n",
+        "/dev/sda1 on / type ext4 (rw,relatime)\n",
+    ],
+)
+def test_a_cut_or_foreign_table_of_mounts_is_unknown(text):
+    assert judge("mount.readonly", text, now=0.0).status == "unknown"
+
+
+@pytest.mark.parametrize("device", ["/dev/sda1", "tmpfs", ""])
+def test_a_whole_table_of_mounts_is_read_also_where_a_device_has_no_name(device):
+    text = f"/dev/sdb2 / ext4 rw 0 0\n{device} /data\\040sets ext4 rw,relatime 0 0\n"
+    assert judge("mount.readonly", text, now=0.0).status == "ok"
+
+
+def test_one_finding_is_one_finding():
+    assert describe_judgement(judge("filesystem.bytes", FULL, now=5.0), everything=False).startswith(
+        "FAIL: 0 passed, 1 finding, 0 skipped\n"
+    )
+    assert describe_judgement(judge("filesystem.bytes", FREE, now=5.0), everything=False) == (
+        "ok: 1 passed, 0 findings, 0 skipped"
+    )

@@ -384,7 +384,8 @@ def test_the_next_sweep_counts_from_the_last_one_and_the_latest_line_of_a_host_w
     from wholestack.health.check import Cause
 
     cause = Cause(code="x.grew", says="grew", owner="network", remedy="look")
-    check = Check(name="x.count", about="", probes=(PROBE,), parts=(), causes=(cause,), judge=growth, counters=counting)
+    plain = {"name": "x.count", "about": "", "probes": (PROBE,), "parts": ("host",), "causes": (cause,)}
+    check = Check(**plain, judge=growth, counters=counting)
     monkeypatch.setattr(catalog, "CHECKS", (check,))
 
     def look(folder, value, now, since=None):

@@ -274,6 +274,7 @@ def simulate(
     serve: Flag = False,
     port: int = 2222,
     json: Json = False,
+    all: Json = False,
 ) -> int:
     """Sweep simulated hosts whose faults are known, and count what is found, missed and wrongly called unfit.
 
@@ -296,12 +297,14 @@ def simulate(
         Of that server.
     json
         Print one JSON document.
+    all
+        Show every injected fault, not only as many as a screen holds.
     """
     from wholestack.cli import simulating
 
     if serve:
         return simulating.serve(hosts, seed, faults, folder=out or Path("simulated-hosts"), port=port)
-    return simulating.run(hosts, seed, faults, folder=out, json=json)
+    return simulating.run(hosts, seed, faults, folder=out, json=json, everything=all)
 
 
 @profile.command

@@ -3,13 +3,14 @@
 import io
 import os
 import sys
+import traceback
 
 from cyclopts import App, CycloptsError
 from cyclopts.panel import CycloptsPanel
 
 from wholestack import __version__
 from wholestack.errors import WholestackError
-from wholestack.finding import EXIT_USAGE
+from wholestack.finding import EXIT_UNKNOWN, EXIT_USAGE
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
@@ -65,7 +66,7 @@ def _say(message: str) -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command and exit with its code; one clear line for an error, never a traceback."""
+    """Run the command and exit with its code; one clear line for an error, a traceback for our own mistakes only."""
     for variable in ONE_THREAD:
         os.environ.setdefault(variable, "1")
     _mend_streams()
@@ -88,4 +89,8 @@ def main(arguments: list[str] | None = None) -> None:
         # Everything that a command opens by name is checked where it is opened: what is left is where we write to.
         _say(f"{error.filename or 'output'}: cannot be written: {error.strerror}")
         sys.exit(EXIT_USAGE)
+    except Exception:  # noqa: BLE001  Python ends with 1 then, which is a verdict: "something is wrong"
+        traceback.print_exc()
+        _say("a mistake of ours, no verdict; please open an issue with the lines above")
+        sys.exit(EXIT_UNKNOWN)
     sys.exit(code if isinstance(code, int) else 0)

@@ -12,8 +12,7 @@ from wholestack.cli.sweep_progress import SweepWatcher
 from wholestack.cli.sweeping import processes_for
 from wholestack.errors import InputError
 from wholestack.finding import EXIT_FINDINGS, EXIT_OK
-from wholestack.health.simulation import describe_simulation, planned_or_drawn, simulate
-from wholestack.record import to_builtins
+from wholestack.health.simulation import describe_simulation, document, planned_or_drawn, simulate
 
 if TYPE_CHECKING:
     from wholestack.health.simulator.fleet import Fleet
@@ -23,7 +22,7 @@ EXAMPLE = "lspci -Dnn"
 """A command that every simulated host knows, also one without GPUs; ``nvidia-smi`` without options none does."""
 
 
-def run(hosts: int, seed: int, faults: Path | None, *, folder: Path | None, json: bool) -> int:
+def run(hosts: int, seed: int, faults: Path | None, *, folder: Path | None, json: bool, everything: bool) -> int:
     """Simulate and print; returns the exit code."""
     with tempfile.TemporaryDirectory(prefix="wholestack-") as temporary, SweepWatcher(hosts, sys.stderr) as watcher:
         place = folder or Path(temporary)
@@ -39,9 +38,9 @@ def run(hosts: int, seed: int, faults: Path | None, *, folder: Path | None, json
         )
     figures = simulated.figures
     if json:
-        print_json(to_builtins(figures))
+        print_json(document(simulated))
     else:
-        print(describe_simulation(simulated))
+        print(describe_simulation(simulated, everything=everything))
     right = figures.found == figures.injected and not figures.false_alarms
     return EXIT_OK if right else EXIT_FINDINGS
 

@@ -1,83 +1,54 @@
-"""The catalogue: every check, in the order in which it is put. A new check is one line here."""
+"""The catalogue: every check, in the order in which it is put. A new file of checks is one line in :data:`MODULES`."""
 
 import difflib
 from collections.abc import Iterable, Sequence
+from importlib import import_module
 from typing import Any
 
 from wholestack.errors import InputError
 from wholestack.health import connection
 from wholestack.health.check import Cause, Check
-from wholestack.health.checks import (
-    arrays,
-    benchmarks,
-    bmc,
-    clock,
-    containers,
-    drives,
-    ethernet,
-    fabric,
-    fabric_manager,
-    file_systems,
-    firmware,
-    gpu_bus,
-    gpu_clocks,
-    gpu_inventory,
-    gpu_memory,
-    gpu_presence,
-    gpu_processes,
-    gpu_telemetry,
-    infiniband,
-    infiniband_errors,
-    kernel,
-    kernel_parameters,
-    manifest,
-    memory,
-    mounts,
-    nvlink,
-    optics,
-    pci,
-    peer_memory,
-    processors,
-    services,
-    xid,
-)
 from wholestack.health.probe import Probe
 from wholestack.health.telemetry import CAUSES, MOMENT
 
-CHECKS: tuple[Check, ...] = (
-    *gpu_presence.CHECKS,
-    *gpu_inventory.CHECKS,
-    *gpu_memory.CHECKS,
-    *gpu_clocks.CHECKS,
-    *gpu_bus.CHECKS,
-    *gpu_telemetry.CHECKS,
-    *gpu_processes.CHECKS,
-    *nvlink.CHECKS,
-    *fabric_manager.CHECKS,
-    *peer_memory.CHECKS,
-    *xid.CHECKS,
-    *kernel.CHECKS,
-    *containers.CHECKS,
-    *file_systems.CHECKS,
-    *pci.CHECKS,
-    *infiniband.CHECKS,
-    *infiniband_errors.CHECKS,
-    *ethernet.CHECKS,
-    *optics.CHECKS,
-    *manifest.CHECKS,
-    *fabric.CHECKS,
-    *benchmarks.CHECKS,
-    *drives.CHECKS,
-    *arrays.CHECKS,
-    *mounts.CHECKS,
-    *memory.CHECKS,
-    *processors.CHECKS,
-    *kernel_parameters.CHECKS,
-    *firmware.CHECKS,
-    *clock.CHECKS,
-    *services.CHECKS,
-    *bmc.CHECKS,
+MODULES = (
+    "gpu_presence",
+    "gpu_inventory",
+    "gpu_memory",
+    "gpu_clocks",
+    "gpu_bus",
+    "gpu_telemetry",
+    "gpu_processes",
+    "nvlink",
+    "fabric_manager",
+    "peer_memory",
+    "xid",
+    "kernel",
+    "containers",
+    "file_systems",
+    "pci",
+    "infiniband",
+    "infiniband_errors",
+    "ethernet",
+    "optics",
+    "manifest",
+    "fabric",
+    "benchmarks",
+    "drives",
+    "arrays",
+    "mounts",
+    "memory",
+    "processors",
+    "kernel_parameters",
+    "firmware",
+    "clock",
+    "services",
+    "bmc",
 )  # fmt: skip
+"""Files of ``health/checks/``, in the order in which their checks are put: a new one is one line here."""
+CHECKS: tuple[Check, ...] = tuple(
+    check for name in MODULES for check in import_module(f"wholestack.health.checks.{name}").CHECKS
+)
 
 
 def named(name: str) -> Check:

@@ -55,6 +55,12 @@ class Symptom:
     status: Status | None = None
     """Another status than the cause's own."""
 
+    def __post_init__(self) -> None:
+        """Refuse evidence that is one text, which would be shown letter by letter, or no text at all."""
+        if not isinstance(self.evidence, tuple) or not all(isinstance(line, str) for line in self.evidence):
+            found = repr(self.evidence)[:60]
+            raise TypeError(f"evidence of {self.cause.code} is {found}, must be a tuple of texts: (line,)")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trait:

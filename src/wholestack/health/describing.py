@@ -69,7 +69,8 @@ def describe_judgement(found: Judgement, *, everything: bool) -> str:
     shown = [each for each in found.findings if everything or each.status != "ok"]
     passed = sum(each.status == "ok" for each in found.findings)
     skipped = len(found.skipped)
-    counts = f"{passed} passed, {len(found.findings) - passed} findings, {skipped} skipped"
+    wrong = len(found.findings) - passed
+    counts = f"{passed} passed, {wrong} finding{'s' if wrong != 1 else ''}, {skipped} skipped"
     lines = [f"{WORDS[found.status]}: {counts}", *(describe_finding(each) for each in shown)]
     return "\n".join([*lines, *describe_skipped(found.skipped)])
 

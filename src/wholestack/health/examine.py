@@ -1,4 +1,10 @@
-"""Examine one host: from the outputs of its probes to symptoms, traits, measures and counters. Pure."""
+"""Examine one host: from the outputs of its probes to symptoms, traits, measures and counters. Pure.
+
+A check is a plug-in that meets the text of a broken host: whatever exception it raises, it has no verdict on this host
+(``unknown``, with its name and the error), and nothing else of this host or of a sweep is lost. The same for what a
+check says without having declared it (:mod:`wholestack.health.declared`): that shows on the day on which a host breaks
+in the way that nobody tried, so it is told there, by name, and what the check saw stays.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,11 +13,12 @@ from typing import Any, TypeVar
 
 from wholestack.finding import Skipped
 from wholestack.health.check import Before, Check, Counter, Expectation, Measure, Scalar, Seen, Symptom, Trait
+from wholestack.health.declared import sayable
 from wholestack.health.diagnosis import LONGEST_LINE, CheckSymptom, bounded, not_too_many
 from wholestack.health.growth import left_behind
-from wholestack.health.parts import HOST
-from wholestack.health.probe import TRIPPED, NotThereError, Probe, UnreadableError
-from wholestack.health.telemetry import EXPECTED, MOMENT, unreadable
+from wholestack.health.parts import HOST, Part
+from wholestack.health.probe import NotThereError, Probe, UnreadableError, tripped
+from wholestack.health.telemetry import CHECK_WRONG, EXPECTED, MOMENT, unreadable
 from wholestack.remote.batch import Output
 
 T = TypeVar("T")
@@ -110,32 +117,37 @@ class _Gathered:
     def put(self, check: Check) -> None:
         """One check: its symptoms, deviations from the profile, and what the fleet will be compared by."""
         found: list[Symptom] = []
+        mistakes: list[str] = []
         try:
-            found.extend(check.judge(self.seen))
-            traits = list(check.traits(self.seen))
-            self.measures.extend(check.measures(self.seen))
-            self.counters.extend(check.counters(self.seen))
+            found.extend(sayable(check, check.judge(self.seen), mistakes))
+            traits = list(sayable(check, check.traits(self.seen), mistakes))
+            self.measures.extend(sayable(check, check.measures(self.seen), mistakes))
+            self.counters.extend(sayable(check, check.counters(self.seen), mistakes))
         except NotThereError as absent:
             self._why_absent[check.name] = absent.detail
-            if found:
+            if found or mistakes:
+                self._blame(check, mistakes)
                 self._add(check, found)
             else:
                 self._absent(check, absent)
             return
         except UnreadableError as error:
             self._note_silent(check, error)
+            self._blame(check, mistakes)
             self._add(check, found)
             return
-        except TRIPPED as error:
+        except Exception as error:  # noqa: BLE001  a plug-in: no list of what it may raise is complete
             # The facts were read, yet the judge cannot cope with them: that is no verdict, and no reason to lose the
             # other checks of this host or the other hosts of a sweep.
-            self._note_silent(check, UnreadableError(f"{check.name}: {type(error).__name__}: {str(error)[:200]}"))
+            self._note_silent(check, UnreadableError(f"{check.name}: {tripped(error)}"))
+            self._blame(check, mistakes)
             self._add(check, found)
             return
         found.extend(deviations(traits, self.seen.expectation.traits))
         self.traits.extend(traits)
+        self._blame(check, mistakes)
         self._add(check, found)
-        if not found:
+        if not found and not mistakes:
             self.passed.append(check.name)
 
     def compare_with_profile(self, checks: Sequence[Check]) -> None:
@@ -157,6 +169,13 @@ class _Gathered:
 
     def _add(self, check: Check, found: Sequence[Symptom]) -> None:
         self.symptoms.extend(bounded(CheckSymptom(check=check.name, symptom=each)) for each in found)
+
+    def _blame(self, check: Check, mistakes: Sequence[str]) -> None:
+        """What the check said without having declared it, as one ``unknown`` that names check and probe."""
+        if mistakes:
+            evidence = tuple(f"{check.name}: {each}" for each in dict.fromkeys(mistakes))
+            symptom = Symptom(cause=CHECK_WRONG, part=Part(kind="probe", key=check.probes[0].name), evidence=evidence)
+            self.symptoms.append(bounded(CheckSymptom(check=CHECK_WRONG.code, symptom=symptom)))
 
     def _absent(self, check: Check, absent: NotThereError) -> None:
         if check.name in self.seen.expectation.checks:

@@ -1,6 +1,6 @@
 """Judge one saved output: what a person pasted, a colleague sent or a cron job kept."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, ClassVar
@@ -8,11 +8,12 @@ from typing import BinaryIO, ClassVar
 from wholestack.errors import InputError
 from wholestack.finding import Finding, Skipped, Status, finding, worst, worst_first
 from wholestack.health.catalog import named
-from wholestack.health.check import Check, Expectation
+from wholestack.health.check import Check, Expectation, Symptom
 from wholestack.health.cleaning import printable
 from wholestack.health.diagnosis import diagnose, to_findings
 from wholestack.health.examine import Examination, examine
 from wholestack.health.probe import Probe
+from wholestack.health.telemetry import LOST, ONE_FILE
 from wholestack.record import Record
 from wholestack.remote.batch import Output
 
@@ -85,7 +86,7 @@ def judge(check_name: str, saved: Saved | str, *, expectation: Expectation | Non
     probe = _probe_for(check, output.text)
     outputs = {probe.name: Output(name=probe.name, stdout=saved.content, truncated=saved.truncated)}
     found = examine(outputs, (check,), expectation=expectation, now=now)
-    return judgement(saved.subject, found, checks=(check,))
+    return judgement(saved.subject, _of_one_file(found, check, probe), checks=(check,))
 
 
 def judgement(subject: str, found: Examination, *, checks: Iterable[Check]) -> Judgement:
@@ -117,7 +118,21 @@ def _printable(each: Finding) -> Finding:
 
 def _probe_for(check: Check, text: str) -> Probe[object]:
     """The first probe of the check that knows the format; else its first, which then says that it does not."""
-    for probe in check.probes:
-        if any(form.matches(text) for form in probe.formats):
-            return probe
-    return check.probes[0]
+    return next((probe for probe in check.probes if probe.knows(text)), check.probes[0])
+
+
+def _of_one_file(found: Examination, check: Check, given: Probe[object]) -> Examination:
+    """Nobody asked a host: what is missing is another file, not an answer."""
+    commands = {probe.name: probe.command.shell.splitlines()[0] for probe in check.probes}
+    symptoms = tuple(
+        replace(each, symptom=_needed(each.symptom, check, commands, given)) if each.symptom.cause is LOST else each
+        for each in found.symptoms
+    )
+    return replace(found, symptoms=symptoms)
+
+
+def _needed(lost: Symptom, check: Check, commands: Mapping[str, str], given: Probe[object]) -> Symptom:
+    also = f"{check.name} also needs the output of: {commands[lost.part.key]}"
+    return Symptom(
+        cause=ONE_FILE, part=lost.part, evidence=(also, f"the one file was read as that of: {commands[given.name]}")
+    )

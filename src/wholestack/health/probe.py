@@ -1,12 +1,13 @@
 """Probes: one command, the formats that its output may have, and a pure reader for each.
 
-Several checks may rest on one probe: its output is fetched once and read once.
+Several checks may rest on one probe: its output is fetched once and read once. Readers are plug-ins that meet hostile
+text: whatever exception one raises, the output was not understood, and that is all that it costs.
 """
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from wholestack.finding import SkipReason
 from wholestack.remote.batch import Command, Output
@@ -15,8 +16,6 @@ F = TypeVar("F")
 F_co = TypeVar("F_co", covariant=True)
 
 NO_SUCH_COMMAND = 127
-TRIPPED = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
-"""What a reader or judge raises that was written for other text than it got."""
 FORBIDDEN = re.compile(
     r"operation not permitted|permission denied|must be (?:run as )?root|access denied", re.IGNORECASE
 )
@@ -78,7 +77,12 @@ class Probe(Generic[F_co]):
             NotThereError: tool or subject is not on the host.
             UnreadableError: cut, hung, failed, empty where it must not be, or in no known format.
         """
-        self._refuse_unfinished(output)
+        try:
+            self._refuse_unfinished(output)
+        except (UnreadableError, NotThereError):
+            raise
+        except Exception as error:
+            raise UnreadableError(f"how the command ended cannot be told: {tripped(error)}") from error
         if self.with_stderr and output.stderr.strip():
             return self.read_text(f"{output.text}\n{output.stderr.decode(errors='replace')}")
         return self.read_text(output.text)
@@ -92,10 +96,20 @@ class Probe(Generic[F_co]):
         if not text.strip():
             raise UnreadableError("the output is empty")
         for form in self.formats:
-            if form.matches(text):
-                return _guarded(form, text)
+            if _guarded(form, form.matches, text):
+                return _guarded(form, form.read, text)
         known = ", ".join(form.name for form in self.formats)
         raise UnreadableError(f"in none of the known formats ({known}); begins {text.strip()[:60]!r}")
+
+    def knows(self, text: str) -> bool:
+        """Whether one of the formats looks like this text."""
+        for form in self.formats:
+            try:
+                if _guarded(form, form.matches, text):
+                    return True
+            except (UnreadableError, NotThereError):
+                continue
+        return False
 
     def _refuse_unfinished(self, output: Output) -> None:
         if output.ending == "needs_root":
@@ -118,9 +132,18 @@ class Probe(Generic[F_co]):
             raise UnreadableError(f"{why}: {said[0][:200]}" if said else why)
 
 
-def _guarded(form: Format[F], text: str) -> F:
+def tripped(error: Exception) -> str:
+    """What a plug-in raised, in one line: ``csv.Error: field larger than field limit (131072)``."""
+    kind = type(error)
+    name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__.lstrip('_')}.{kind.__name__}"
+    return f"{name}: {' '.join(str(error).split())[:200]}".removesuffix(": ")
+
+
+def _guarded(form: Format[Any], answer: Callable[[str], F], text: str) -> F:
     """A reader that trips over foreign text has not understood it; that is never ``ok`` and never a crash."""
     try:
-        return form.read(text)
-    except TRIPPED as error:
-        raise UnreadableError(f"not as {form.name} writes it: {type(error).__name__}: {str(error)[:200]}") from error
+        return answer(text)
+    except (UnreadableError, NotThereError):
+        raise
+    except Exception as error:  # a list of what readers may raise is never complete: csv.Error, ParseError, ...
+        raise UnreadableError(f"not as {form.name} writes it: {tripped(error)}") from error

@@ -3,7 +3,7 @@
 ::
 
     [kinds.h100]
-    checks = ["gpu.state", "infiniband.state"]    # must apply: nothing to look at is a fail
+    checks = ["gpu.ecc", "ib.state"]              # must apply: nothing to look at is a fail
 
     [kinds.h100.traits]                           # must be so on every host of this kind
     "gpu.count" = 8

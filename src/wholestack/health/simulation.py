@@ -21,14 +21,16 @@ from wholestack.health.sending import commands_for
 from wholestack.health.simulator.fleet import Fleet
 from wholestack.health.simulator.plan import PlannedFault, Schedule, read_plan
 from wholestack.health.simulator.remote import FleetRemote
-from wholestack.health.simulator.truth import Comparison, Found, Truth, compare
+from wholestack.health.simulator.truth import Comparison, Found, Match, Truth, compare
 from wholestack.health.sweep import Watch
 from wholestack.health.verdicts import Sweep
-from wholestack.record import Record
+from wholestack.record import Record, to_builtins
 
 STEP_S = 600.0
 """Time passes in steps of a sweep every ten minutes."""
 CONCURRENCY = 64
+MOST_FAULTS = 40
+"""That are shown, a line or two each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,23 +117,67 @@ def broken_fleet(count: int, *, seed: int, planned: Sequence[PlannedFault] | Non
     return fleet
 
 
-def describe_simulation(simulated: Simulated) -> str:
-    """For a terminal: figures, then what was missed and what was wrongly found."""
+def document(simulated: Simulated) -> dict[str, object]:
+    """As JSON has it: the figures, and every injected fault with what became of it, in the order of injection."""
+    return {**to_builtins(simulated.figures), "faults": [_outcome(match) for match in simulated.comparison.matches]}
+
+
+def describe_simulation(simulated: Simulated, *, everything: bool = False) -> str:
+    """For a terminal: figures, then every injected fault, what was missed or wrongly blamed first.
+
+    Args:
+        simulated: To be described.
+        everything: All faults; else as many as a screen holds.
+    """
     figures = simulated.figures
     share = 100 * figures.unknown / max(1, figures.host_checks)
-    missed = simulated.comparison.missed
+    matches = sorted(simulated.comparison.matches, key=lambda each: (_rank(each), each.truth.host))
+    shown = matches if everything else matches[:MOST_FAULTS]
     lines = [
         f"{figures.hosts} simulated hosts swept in {figures.seconds:.1f} s, {figures.peak_bytes / 1e6:,.0f} MB",
         bullet("found", f"{figures.found} of {figures.injected} injected faults"),
         bullet("right", f"part {figures.right_part}, owner {figures.right_owner} of {figures.injected}"),
         bullet("alarms", f"{figures.false_alarms} healthy hosts called unfit"),
         bullet("unknown", f"{figures.unknown} of {figures.host_checks} host-checks ({share:.2f} %)"),
-        *(bullet("missed", f"{truth.fault} on {truth.host}: {', '.join(truth.names)}") for truth in missed),
+        *(_describe_match(each) for each in shown),
     ]
+    if len(shown) < len(matches):
+        lines.append(indented(f"and {len(matches) - len(shown)} more faults, found (--all shows them, --json has all)"))
     wrong = _wrongly_unfit(simulated)
     if wrong:
         lines += [bullet("wrongly", fold(wrong)), indented("called unfit; look with explain and sweep --all")]
     return "\n".join(lines)
+
+
+def _rank(match: Match) -> int:
+    """0 missed, 1 found with the wrong part or owner, 2 found."""
+    return 0 if match.finding is None else 1 if not (match.right_part and match.right_owner) else 2
+
+
+def _describe_match(match: Match) -> str:
+    truth, found = match.truth, match.finding
+    fault = f"{truth.host} {truth.fault} (severity {truth.severity:.2f})"
+    if found is None:
+        return bullet("missed", f"{fault} at {', '.join(truth.names) or 'the host as a whole'}")
+    part = "right part" if match.right_part else f"wrong part {found.part}, it is {', '.join(truth.names)}"
+    owner = "right owner" if match.right_owner else f"wrong owner {found.owner}, it is {' or '.join(truth.owners)}"
+    return bullet(("missed", "wrong", "found")[_rank(match)], f"{fault}: {found.check}, {part}, {owner}")
+
+
+def _outcome(match: Match) -> dict[str, object]:
+    truth, found = match.truth, match.finding
+    return {
+        "host": truth.host,
+        "fault": truth.fault,
+        "severity": truth.severity,
+        "part": list(truth.names),
+        "owners": list(truth.owners),
+        "found_by": found.check if found else None,
+        "blamed": found.part if found else None,
+        "owner": found.owner if found else None,
+        "right_part": match.right_part,
+        "right_owner": match.right_owner,
+    }
 
 
 def _break(fleet: Fleet, planned: Sequence[PlannedFault] | None) -> None:

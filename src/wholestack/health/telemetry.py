@@ -48,6 +48,22 @@ LOST = Cause(
     remedy="try ssh by hand, then its BMC; power it on or take it out of the inventory",
     status="unknown",
 )
+ONE_FILE = Cause(
+    code="telemetry.one_file",
+    says="the check needs the output of another command too",
+    owner="cluster team",
+    remedy="judge takes one file: judge it by other checks, or put this one on the host itself "
+    "(wholestack health check --only NAME, or sweep)",
+    status="unknown",
+)
+CHECK_WRONG = Cause(
+    code="telemetry.check",
+    says="a check is wrong, not the host",
+    owner="cluster team",
+    remedy="mend the check as the evidence says, or open an issue with the output of its command; the other checks of "
+    "this host stand",
+    status="unknown",
+)
 TOO_LITTLE = Cause(
     code="telemetry.too_little",
     says="too little of the host could be looked at",
@@ -63,7 +79,7 @@ EXPECTED = Cause(
     status="fail",
     explains=("telemetry.too_little",),
 )
-CAUSES = (HUNG, NEEDS_ROOT, GARBLED, FIELD, LOST, TOO_LITTLE, EXPECTED)
+CAUSES = (HUNG, NEEDS_ROOT, GARBLED, FIELD, LOST, ONE_FILE, CHECK_WRONG, TOO_LITTLE, EXPECTED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -125,6 +125,8 @@ def settled(verdict: HostVerdict, claim: Claim, *, at: float) -> list[Finding]:
 
 def _settling(verdict: HostVerdict, claim: Claim, status: Status, at: float) -> Finding:
     said = f"{len(verdict.passed)} checks passed, {len(verdict.findings)} warnings, {len(verdict.skipped)} skipped"
+    if status == "unknown":
+        return nothing_applied(verdict.host, claim.name, evidence=(said, claim.statement), at=at, settles=claim.id)
     if claim.name == CLAIM:
         return finding(verdict.host, CLAIM, status, evidence=(said,), at=at, settles=claim.id)
     return finding(
@@ -137,6 +139,23 @@ def _settling(verdict: HostVerdict, claim: Claim, status: Status, at: float) -> 
         remedy="sweep without --only and --skip",
         at=at,
         settles=claim.id,
+    )
+
+
+def nothing_applied(
+    host: str, settling: str, *, evidence: Sequence[str], at: float | None = None, settles: str = ""
+) -> Finding:
+    """Of a host on which every check that was put was skipped: looking again in the same way would not help."""
+    return finding(
+        host,
+        settling,
+        "unknown",
+        evidence=evidence,
+        cause="none of the checks that were put applies",
+        owner="cluster team",
+        remedy="put others too (leave out --only), or install what the skipped ones lack",
+        at=at,
+        settles=settles,
     )
 
 

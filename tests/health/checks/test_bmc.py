@@ -35,7 +35,7 @@ def test_old_events_are_over():
 
 
 def test_the_layouts_of_lists_and_commas_say_the_same():
-    commas = "\n".join(",".join(part.strip() for part in line.split("|")) for line in LOG.splitlines())
+    commas = "\n".join(",".join(part.strip() for part in line.split("|")) for line in LOG.splitlines()) + "\n"
     short = LOG.replace("2026 |", "26 |").replace(":00 |", ":00 UTC |")
     for text in (commas, short):
         assert sorted(said(look([SEL], sel=text))) == sorted(said(look([SEL], sel=LOG)))
@@ -160,6 +160,7 @@ def test_a_fan_has_one_name_in_log_sensors_and_measures():
 
 def test_plain_sdr_has_three_columns():
     text = "\n".join(" | ".join((row[0], row[4], row[2])) for row in (line.split("|") for line in FAULTS.splitlines()))
+    text += "\n"
     assert sorted(said(look([SENSORS], sensors=text))) == sorted(said(look([SENSORS], sensors=FAULTS)))
 
 

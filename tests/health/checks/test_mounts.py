@@ -41,7 +41,8 @@ def test_the_drive_that_failed_takes_the_read_only_mount_in():
 
 def test_entries_of_fstab_that_should_be_mounted_and_are_not():
     assert look([EXPECTED], mounts=MOUNTS, fstab=FSTAB).passed == ("mount.expected",)
-    gone = "\n".join(line for line in MOUNTS.splitlines() if "/home" not in line and "/scratch" not in line)
+    lines = MOUNTS.splitlines(keepends=True)
+    gone = "".join(line for line in lines if "/home" not in line and "/scratch" not in line)
     assert said(look([EXPECTED], mounts=gone, fstab=FSTAB)) == [
         ("warn", "mount.missing", "mount /scratch"),
         ("fail", "mount.missing", "mount /home"),

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from tests.health.network import addresses, host, never_crashes, nics, recorded, saved, verdict
 from wholestack.health.checks import benchmarks, ethernet, fabric, infiniband, infiniband_errors, manifest, optics, pci
 from wholestack.health.formats.manifest import expectation
-from wholestack.health.probe import TRIPPED, NotThereError, UnreadableError
 
 MANIFEST = recorded("manifest", "node.json")
 PROFILE = expectation(MANIFEST)
@@ -91,7 +90,7 @@ def test_readers_take_time_that_grows_with_the_text_only(family):
     for begin, middle, form in itertools.product(BEGINNINGS, MIDDLES, forms.values()):
         text = begin + middle * (30_000 // len(middle))
         form.matches(text)
-        with suppress(UnreadableError, NotThereError, *TRIPPED):
+        with suppress(Exception):  # what it raises is tested elsewhere, here how long it takes
             form.read(text)
 
 

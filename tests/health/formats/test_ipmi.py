@@ -23,14 +23,14 @@ AT = calendar.timegm((2026, 11, 29, 20, 5, 6, 0, 0, 0))
 )
 def test_dates_in_both_layouts_and_clocks_that_were_never_set(date, clock, expected):
     for line in (f"   a | {date} | {clock} | Fan Fan1 | x | Asserted", f"a,{date},{clock},Fan Fan1,x,Asserted"):
-        (event,) = read_sel(line)
+        (event,) = read_sel(line + "\n")
         assert (event.at, event.sensor, event.what, event.asserted) == (expected, "Fan Fan1", "x", True)
 
 
 def test_what_follows_the_direction_is_not_part_of_the_state():
-    (event,) = read_sel("1 | 11/29/2026 | 20:05:06 | Fan Fan1 | Lower | Deasserted | Reading 9 > Threshold 6 RPM")
+    (event,) = read_sel("1 | 11/29/2026 | 20:05:06 | Fan Fan1 | Lower | Deasserted | Reading 9 > Threshold 6 RPM\n")
     assert (event.what, event.asserted) == ("Lower", False)
-    (event,) = read_sel("1 | 11/29/2026 | 20:05:06 | Memory ECC | Uncorrectable ECC (x |  DIMM A1) | Asserted")
+    (event,) = read_sel("1 | 11/29/2026 | 20:05:06 | Memory ECC | Uncorrectable ECC (x |  DIMM A1) | Asserted\n")
     assert event.what == "Uncorrectable ECC (x DIMM A1)"
 
 
@@ -49,7 +49,7 @@ def test_the_clock_of_the_log(text, expected):
 
 def test_a_sensor_without_reading_is_silent_in_every_layout():
     for line in ("A1 Temp | 40h | ns | 32.1 | No Reading", "A1 Temp | no reading | ns", "A1 Temp,,,ns"):
-        (sensor,) = read_sensors(line)
+        (sensor,) = read_sensors(line + "\n")
         assert (sensor.status, sensor.value, sensor.states) == ("ns", None, "")
 
 

@@ -14,6 +14,7 @@ from wholestack.health.formats.mounts import (
     looks_like_mounts,
     looks_like_swaps,
     read_answers,
+    read_fstab,
     read_mounts,
     read_swaps,
 )
@@ -42,7 +43,7 @@ def _no_nfs(output: Output) -> str:
 
 FSTAB = Probe(
     command=Command(name="fstab", shell="cat /etc/fstab", limit_s=5, max_bytes=200_000),
-    formats=(Format(name="/etc/fstab", matches=looks_like_fstab, read=read_mounts),),
+    formats=(Format(name="/etc/fstab", matches=looks_like_fstab, read=read_fstab),),
     absent=_no_fstab,
 )
 NFS = Probe(

@@ -5,13 +5,19 @@ A path may hold colons itself (``0000:9b:00.0/vendor``); the value begins behind
 
 import re
 
+from wholestack.health.formats.sysfs import whole
+
 GREP_LINE = re.compile(r"^(?:\./)?([^\n]*?/[A-Za-z_]\w*):(.*)$", re.MULTILINE)
 TAB_LINE = re.compile(r"^([^\t\n]+)\t(.*)$", re.MULTILINE)
 
 
 def read_tree(text: str) -> dict[str, str]:
-    """Path to value; of a file with several lines the last."""
-    return {path: value.strip() for path, value in GREP_LINE.findall(text)}
+    """Path to value; of a file with several lines the last.
+
+    Raises:
+        UnreadableError: it is cut within a line.
+    """
+    return {path: value.strip() for path, value in GREP_LINE.findall(whole(text))}
 
 
 def read_tab_tree(text: str) -> dict[str, str]:

@@ -7,6 +7,7 @@ devices and mount points may hold blanks. ``df -T`` puts the type behind the dev
 import re
 from dataclasses import dataclass
 
+from wholestack.health.formats.sysfs import whole
 from wholestack.health.probe import UnreadableError
 
 _NOT_FILLED = ("devtmpfs", "udev", "squashfs", "efivarfs", "iso9660", "erofs", "ramfs")
@@ -53,14 +54,14 @@ def read_df(text: str) -> list[FileSystem]:
     Raises:
         UnreadableError: a line could not be read, or there is none.
     """
-    heading, *lines = [line for line in text.splitlines() if line.strip()]
+    heading, *lines = [line for line in whole(text).splitlines() if line.strip()]
     typed = "Type" in heading.split()
     found: list[FileSystem] = []
     broken = ""
     for line in lines:
-        whole = f"{broken} {line.strip()}" if broken else line.strip()
-        entry = _entry(whole, typed=typed)
-        broken = "" if entry else whole
+        joined = f"{broken} {line.strip()}" if broken else line.strip()
+        entry = _entry(joined, typed=typed)
+        broken = "" if entry else joined
         if broken and len(broken.split()) > 1:
             raise UnreadableError(f"{broken[:60]!r} is no line of df")
         if entry:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from wholestack.health.formats.sysfs import whole
 from wholestack.health.probe import UnreadableError
 
 EARLIEST = calendar.timegm((2010, 1, 1, 0, 0, 0, 0, 0, 0))
@@ -48,7 +49,7 @@ def read_sel(text: str) -> list[Event]:
     Raises:
         UnreadableError: no entry, although the log does not say that it is empty.
     """
-    found = [_event(words) for words in _EVENT.finditer(text)]
+    found = [_event(words) for words in _EVENT.finditer(whole(text))]
     if not found and "SEL has no entries" not in text:
         raise UnreadableError("no entry")
     return found
@@ -145,7 +146,7 @@ def read_sensors(text: str) -> list[Sensor]:
     Raises:
         UnreadableError: a row that is in none of these layouts.
     """
-    rows = [line for line in text.split("\n") if "|" in line or line.count(",") >= 3]
+    rows = [line for line in whole(text).split("\n") if "|" in line or line.count(",") >= 3]
     found = [sensor for line in rows if (sensor := _sensor(line)) is not None]
     if not found or len(found) != len(rows):
         raise UnreadableError(f"{len(rows) - len(found)} of {len(rows)} rows are in no known layout")

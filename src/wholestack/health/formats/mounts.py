@@ -4,10 +4,11 @@ Sources: fstab(5), proc(5): white space in names is written in octal (``\\040``)
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wholestack.health.formats.smartctl import drive_key
-from wholestack.health.formats.sysfs import filled_lines
+from wholestack.health.formats.sysfs import filled_lines, whole
 from wholestack.health.probe import UnreadableError
 
 
@@ -39,6 +40,10 @@ class Answer:
     """0; 124 or 137 if it was killed for silence; else ``stat`` failed."""
 
 
+_KERNELS = re.compile(r"\S* /\S* \S+ (?:\S*,)?r[ow](?:,\S*)? 0 0")
+"""Device (may be empty), place, kind, options with ``ro`` or ``rw``, two zeros (fs/proc_namespace.c, show_vfsmnt)."""
+
+
 def looks_like_mounts(text: str) -> bool:
     """Its first line that is no comment has a device, a path, a type."""
     for line in text.lstrip()[:4000].split("\n"):
@@ -54,16 +59,29 @@ def looks_like_fstab(text: str) -> bool:
 
 
 def read_mounts(text: str) -> list[Mount]:
-    """Every mount.
+    """Every mount of the kernel's own table, which has six words in every line and no comments.
+
+    Raises:
+        UnreadableError: a line that the kernel does not write, or a table that is cut.
+    """
+    lines = filled_lines(whole(text))
+    for line in lines:
+        if not _KERNELS.fullmatch(line):
+            raise UnreadableError(f"{line[:60]!r} is no line of /proc/mounts")
+    return [_mount(line, line.split(" ")) for line in lines]
+
+
+def read_fstab(text: str) -> list[Mount]:
+    """Every mount that a person wrote down: three to six words, and comments.
 
     Raises:
         UnreadableError: a line that is neither a mount nor a comment.
     """
-    return [_mount(line) for line in filled_lines(text) if not line.lstrip().startswith("#")]
+    entries = (line for line in filled_lines(text) if not line.lstrip().startswith("#"))
+    return [_mount(line, line.split()) for line in entries]
 
 
-def _mount(line: str) -> Mount:
-    words = line.split()
+def _mount(line: str, words: Sequence[str]) -> Mount:
     if not 3 <= len(words) <= 6 and not (len(words) > 6 and words[6].startswith("#")):
         raise UnreadableError(f"{line[:60]!r} is no mount")
     return Mount(
@@ -91,7 +109,7 @@ def read_answers(text: str) -> list[Answer]:
     Raises:
         UnreadableError: a line is neither.
     """
-    found = re.findall(r"^(\d{1,3}) (/.*)$", text, re.MULTILINE)
+    found = re.findall(r"^(\d{1,3}) (/.*)$", whole(text), re.MULTILINE)
     if len(found) != len(filled_lines(text)):
         raise UnreadableError("a line is not `status path`")
     return [Answer(place=unescaped(place).rstrip("/") or "/", exit_status=int(status)) for status, place in found]
@@ -116,7 +134,7 @@ def read_swaps(text: str) -> list[Swap]:
     Raises:
         UnreadableError: a line without the columns of the heading.
     """
-    rows = [line.split() for line in filled_lines(text)[1:]]
+    rows = [line.split() for line in filled_lines(whole(text))[1:]]
     if any(len(row) < 5 for row in rows):
         raise UnreadableError("a line without type, size, use and priority")
     return [Swap(device=row[0], line=" ".join(row)) for row in rows]

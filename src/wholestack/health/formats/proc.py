@@ -6,7 +6,7 @@ Sources: proc(5), os-release(5), lscpu(1), ps(1).
 import re
 from dataclasses import dataclass
 
-from wholestack.health.formats.sysfs import filled_lines, number
+from wholestack.health.formats.sysfs import filled_lines, number, whole
 from wholestack.health.probe import UnreadableError
 
 
@@ -70,9 +70,8 @@ def read_lscpu(text: str) -> Processors:
         UnreadableError: the number of CPUs is no number, or a list no list.
     """
     # The first one counts: NUMA nodes repeat "CPU(s)" further down.
-    found = {
-        key.strip(): value.strip() for key, value in reversed(re.findall(r"^([^:\n]{1,60}):(.*)$", text, re.MULTILINE))
-    }
+    fields = re.findall(r"^([^:\n]{1,60}):(.*)$", whole(text), re.MULTILINE)
+    found = {key.strip(): value.strip() for key, value in reversed(fields)}
     count = number(found["CPU(s)"])
     if not count:
         raise UnreadableError("CPU(s) is no number")
@@ -161,7 +160,7 @@ def read_ps(text: str) -> list[Processes]:
     Raises:
         UnreadableError: a line is no process, or the first table is empty.
     """
-    tables = [_table(part) for part in _HEADING.split(text)[1:]]
+    tables = [_table(part) for part in _HEADING.split(whole(text))[1:]]
     if not tables[0].count:
         raise UnreadableError("no process")
     return tables

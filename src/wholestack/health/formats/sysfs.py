@@ -20,7 +20,7 @@ def read_tree(text: str) -> dict[str, str]:
     Raises:
         UnreadableError: a line is not ``path:value``, so that nothing can be trusted to be complete.
     """
-    found = _LINE.findall(text)
+    found = _LINE.findall(whole(text))
     if len(found) != len(filled_lines(text)):
         raise UnreadableError("a line is not `path:value`")
     tree: dict[str, str] = {}
@@ -32,6 +32,17 @@ def read_tree(text: str) -> dict[str, str]:
 def filled_lines(text: str) -> list[str]:
     """Lines that are not blank; only line feeds end a line, as regular expressions have it."""
     return [line for line in text.split("\n") if line and not line.isspace()]
+
+
+def whole(text: str) -> str:
+    """The text of a table, which tools and kernel end with a line feed: without one the last line may be cut.
+
+    Raises:
+        UnreadableError: it does not end with one.
+    """
+    if not text.endswith("\n"):
+        raise UnreadableError(f"cut in a line: ends in {text[-40:]!r}")
+    return text
 
 
 def no_such_path(what: str, path: str) -> Callable[[Output], str]:
