@@ -1,0 +1,1 @@
+"""Backends of evaluated models; each is imported only when a model of its kind is opened."""
