@@ -91,7 +91,7 @@ class RunDirectory(RunReader):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self._lock = _lock(path)
+        self._lock = lock_folder(path)
         self._writers: dict[str, JournalWriter[Record]] = {}
 
     @classmethod
@@ -172,8 +172,12 @@ class RunDirectory(RunReader):
         self.close()
 
 
-def _lock(path: Path) -> int:
-    """An flock goes with its process, however that ends; so a lock file never goes stale."""
+def lock_folder(path: Path) -> int:
+    """Hold a folder for this process; the handle to close. An flock goes with its process, so it never goes stale.
+
+    Raises:
+        RunBusyError: a live process holds it.
+    """
     name = path / "lock"
     try:
         handle = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)

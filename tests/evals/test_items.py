@@ -159,7 +159,7 @@ def test_a_line_separator_inside_a_text_does_not_end_the_line(tmp_path):
     [
         ("{", "not JSON"),
         ("[1]", "expected an object, got list"),
-        ({"context": "a", "choices": ["b", "c"]}, "key 'gold' is missing"),
+        ({"context": "a", "choices": ["b", "c"]}, "gold is missing"),
         ({**GOOD, "gold": 2}, "gold is 2, the choices are 0 to 1"),
         ({**GOOD, "gold": -1}, "gold is -1"),
         ({**GOOD, "gold": True}, "gold is bool"),
@@ -167,7 +167,7 @@ def test_a_line_separator_inside_a_text_does_not_end_the_line(tmp_path):
         ({**GOOD, "choices": ["b"]}, "two or more choices, got 1"),
         ({**GOOD, "choices": ["b", " "]}, "choice 1 is empty"),
         ({**GOOD, "choices": ["b", "b"]}, "two choices are the same"),
-        ({**GOOD, "choices": "bc"}, "choices is not a list of texts"),
+        ({**GOOD, "choices": "bc"}, "choices is str, not a list of texts"),
         ({**GOOD, "choices": ["b", 1]}, "choices is not a list of texts"),
         ({**GOOD, "context": None}, "context is NoneType, not text"),
         ({**GOOD, "delimiter": 1}, "delimiter is int, not text"),

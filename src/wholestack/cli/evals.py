@@ -11,3 +11,9 @@ app = App(
     help_format="plaintext",
     result_action="return_value",
 )
+
+app.command(
+    "wholestack.cli.evals_score:score",
+    name="score",
+    help="Score a model on a file of items: answer loss, accuracy, calibration, with error bars.",
+)

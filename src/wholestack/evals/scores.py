@@ -9,11 +9,14 @@ tokens; bytes_ij the UTF-8 bytes of delimiter + choice; * the right choice.
   divided by bytes_ij (per_byte), by scored tokens (per_token) or by characters (per_char);
 - ``accuracy_V`` = share of items whose s_i* is largest; a tie of k choices counts 1/k;
 - ``brier_V`` = mean_i sum_j (p_ij - [j = *])^2 and ``ece_V`` (ten equal bins) of the same softmax.
+
+Items are put in the order of their ids before anything is added up or drawn, and clusters are numbered along it: the
+same items in another order give the same numbers to the last bit.
 """
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import ClassVar, Literal, Self
 
@@ -22,6 +25,8 @@ import numpy.typing as npt
 
 from wholestack.errors import InputError
 from wholestack.evals.arrays import npz_bytes, read_npz
+from wholestack.evals.calibration import Calibration, ChoiceValues, Outcome, calibration, held_out_half, outcome_of
+from wholestack.evals.detectable import detectable_before_scoring
 from wholestack.evals.items import metric_name
 from wholestack.evals.statistics import (
     ASSUMED_PAIRED_SD_BPB,
@@ -30,6 +35,7 @@ from wholestack.evals.statistics import (
     Floats,
     Interval,
     Ints,
+    bootstrap_ratios,
     detectable_difference,
     expected_calibration_error,
     mean_estimate,
@@ -38,12 +44,19 @@ from wholestack.evals.statistics import (
     t_interval,
 )
 from wholestack.journal import write_atomic
-from wholestack.record import Record
+from wholestack.record import Record, digest
 
 Normalisation = Literal["raw", "per_byte", "per_token", "per_char"]
 NORMALISATIONS: tuple[Normalisation, ...] = ("raw", "per_byte", "per_token", "per_char")
 
 Texts = npt.NDArray[np.str_]
+
+LEVEL = 0.95
+"""Of bootstrap intervals and reliability bands."""
+RESAMPLES = 2000
+
+_BY_ITEM = ("item_ids", "sources", "clusters", "gold", "reasons", "truncated", "spanning")
+_BY_CHOICE = ("nll_nats", "answer_bytes", "answer_chars", "answer_tokens")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +77,8 @@ class Metric(Record):
     """Scored items behind it."""
     clusters: int
     """Independent clusters of them."""
+    interval: Interval | None = None
+    """By a bootstrap over clusters, where it was asked for."""
 
     @property
     def full_name(self) -> str:
@@ -95,6 +110,10 @@ class Scores(Record):
     """The numbers; empty if nothing could be scored."""
     detectable: DetectableDifference | None
     """Smallest difference in ``answer_bpb`` from another model that these items can show; needs two clusters."""
+    calibrations: tuple[Calibration, ...] = ()
+    """Confidence against credit in each normalisation; empty unless it was asked for."""
+    detectable_by_metric: tuple[DetectableDifference, ...] = ()
+    """The same smallest difference for accuracy and choice loss too; empty unless it was asked for."""
 
     def metric(self, name: str) -> Metric:
         """One number by its name, with or without the item set in brackets.
@@ -113,6 +132,22 @@ class Scores(Record):
     def answer_bpb(self) -> float:
         """The primary metric, bits per byte."""
         return self.metric("answer_bpb").value
+
+    def flat(self) -> dict[str, float]:
+        """Every number by its name, the item set left out; what is not defined is absent, never NaN or zero."""
+        numbers: dict[str, float] = {}
+        for metric in self.metrics:
+            numbers[metric.name] = metric.value
+            if metric.standard_error is not None:
+                numbers[f"{metric.name}_se"] = metric.standard_error
+            if metric.interval is not None:
+                numbers[f"{metric.name}_low"] = metric.interval.low
+                numbers[f"{metric.name}_high"] = metric.interval.high
+        for each in self.calibrations:
+            numbers |= each.flat()
+        for found in self.detectable_by_metric or ((self.detectable,) if self.detectable else ()):
+            numbers[f"detectable_{found.metric.partition(',')[0]}"] = found.difference
+        return numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +196,29 @@ class ItemScores:
         """``[items]``, index of the right choice among all choices."""
         return self.choice_offsets[:-1] + self.gold
 
+    def by_id(self) -> "ItemScores":
+        """The same in the order of item ids, clusters numbered as they come in it."""
+        order = np.argsort(self.item_ids, kind="stable")
+        _, first, number = np.unique(self.clusters[order], return_index=True, return_inverse=True)
+        return replace(self.take(order), clusters=np.argsort(np.argsort(first))[number])
+
+    def take(self, places: Ints) -> "ItemScores":
+        """Some of the items, or all in another order.
+
+        Args:
+            places: ``[n]``, indices of items.
+        """
+        sizes = np.diff(self.choice_offsets)
+        taken = sizes[places]
+        offsets = np.concatenate(([0], np.cumsum(taken)))
+        choices = np.repeat(self.choice_offsets[:-1][places] - offsets[:-1], taken) + np.arange(offsets[-1])
+        return replace(
+            self,
+            **{name: getattr(self, name)[places] for name in _BY_ITEM},
+            **{name: getattr(self, name)[choices] for name in _BY_CHOICE},
+            choice_offsets=offsets,
+        )
+
     def save(self, path: Path) -> None:
         """Write as ``.npz`` by atomic rename.
 
@@ -205,17 +263,20 @@ class PairedDifference(Record):
     """What a comparison with this spread can find, measured on these two models."""
 
 
-def summarise(scores: ItemScores, *, paired_sd_bpb: float = ASSUMED_PAIRED_SD_BPB) -> Scores:
+def summarise(scores: ItemScores, *, paired_sd_bpb: float = ASSUMED_PAIRED_SD_BPB, thorough: bool = False) -> Scores:
     """All metrics of one pass.
 
     Args:
         scores: What the model gave to every choice.
         paired_sd_bpb: Spread assumed for the smallest detectable difference, bits per byte and item.
+        thorough: Also bootstrap intervals, calibration and what the items can detect by each metric. They take up to
+            seconds, and a search that summarises hundreds of trials reads none of them.
     """
+    scores = scores.by_id()
     keep = scores.is_scored
     metrics = tuple(_metrics(scores)) if keep.any() else ()
     clusters = len(np.unique(scores.clusters[keep]))
-    return Scores(
+    summary = Scores(
         item_set=scores.item_set,
         items=len(keep),
         scored=int(keep.sum()),
@@ -228,6 +289,7 @@ def summarise(scores: ItemScores, *, paired_sd_bpb: float = ASSUMED_PAIRED_SD_BP
         if clusters > 1
         else None,
     )
+    return _thorough(scores, summary, paired_sd_bpb) if thorough and metrics else summary
 
 
 def compare(first: Metric, second: Metric) -> float:
@@ -292,7 +354,7 @@ def item_values(scores: ItemScores, metric: str) -> tuple[Floats, Floats]:
     if metric == "answer_bpb_macro":
         return bits / answer_bytes, ones
     for normalisation in NORMALISATIONS:
-        outcome = _outcome(scores, normalisation)
+        outcome = outcomes(scores, normalisation)
         for name, values in (("choice_nll", outcome.nll), ("accuracy", outcome.credit), ("brier", outcome.brier)):
             if metric == f"{name}_{normalisation}":
                 return values, ones
@@ -302,39 +364,22 @@ def item_values(scores: ItemScores, metric: str) -> tuple[Floats, Floats]:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Outcome:
-    """The softmax over the choices of each item, ``[items]`` each."""
-
-    nll: Floats
-    credit: Floats
-    brier: Floats
-    confidence: Floats
-
-
-def _outcome(scores: ItemScores, normalisation: Normalisation) -> _Outcome:
-    offsets = scores.choice_offsets[:-1]
-    sizes = np.diff(scores.choice_offsets)
+def choice_values(scores: ItemScores, normalisation: Normalisation) -> ChoiceValues:
+    """The values of all choices in one normalisation; of unscorable items they mean nothing."""
     lengths = {
         "raw": np.ones(len(scores.nll_nats)),
         "per_byte": scores.answer_bytes,
         "per_token": scores.answer_tokens,
         "per_char": scores.answer_chars,
     }[normalisation]
-    values = -scores.nll_nats / np.maximum(lengths, 1)
-    best = np.maximum.reduceat(values, offsets)
-    shifted = values - np.repeat(best, sizes)
-    normaliser = np.log(np.add.reduceat(np.exp(shifted), offsets))
-    log_p = shifted - np.repeat(normaliser, sizes)
-    right = np.zeros(len(values))
-    right[scores.answers] = 1
-    ties = np.add.reduceat((shifted == 0).astype(np.float64), offsets)
-    return _Outcome(
-        nll=-log_p[scores.answers],
-        credit=(shifted[scores.answers] == 0) / ties,
-        brier=np.add.reduceat((np.exp(log_p) - right) ** 2, offsets),
-        confidence=np.exp(-normaliser),
+    return ChoiceValues(
+        values=-scores.nll_nats / np.maximum(lengths, 1), offsets=scores.choice_offsets[:-1], answers=scores.answers
     )
+
+
+def outcomes(scores: ItemScores, normalisation: Normalisation) -> Outcome:
+    """The softmax over the choices of each item in one normalisation."""
+    return outcome_of(choice_values(scores, normalisation))
 
 
 def _metrics(scores: ItemScores) -> Sequence[Metric]:
@@ -357,7 +402,7 @@ def _metrics(scores: ItemScores) -> Sequence[Metric]:
         numerator, weight = item_values(scores, name)
         found.append(metric(name, "bits per byte", ratio_estimate(numerator[keep], weight[keep], clusters)))
     for normalisation in NORMALISATIONS:
-        outcome = _outcome(scores, normalisation)
+        outcome = outcomes(scores, normalisation)
         for name, unit, values in (
             ("choice_nll", "nats", outcome.nll),
             ("accuracy", "", outcome.credit),
@@ -368,6 +413,51 @@ def _metrics(scores: ItemScores) -> Sequence[Metric]:
         whole = Estimate(value=ece, standard_error=None, items=int(keep.sum()), clusters=len(np.unique(clusters)))
         found.append(metric(f"ece_{normalisation}", "", whole))
     return found
+
+
+def _thorough(scores: ItemScores, summary: Scores, paired_sd_bpb: float) -> Scores:
+    """Add what costs more; ``scores`` is in the order of ids."""
+    keep = np.flatnonzero(scores.is_scored)
+    names = cluster_names(scores)
+    kept = scores.take(keep)
+    seed = int(digest(scores.item_ids.tolist()), 16)
+    clusters = len(np.unique(kept.clusters))
+    half = held_out_half([names[place] for place in keep])
+    return replace(
+        summary,
+        metrics=_with_intervals(kept, summary.metrics, seed) if clusters > 1 else summary.metrics,
+        calibrations=tuple(
+            calibration(each, choice_values(kept, each), tested=half, level=LEVEL, seed=seed) for each in NORMALISATIONS
+        ),
+        detectable_by_metric=detectable_before_scoring(items=len(keep), clusters=clusters, paired_sd_bpb=paired_sd_bpb),
+    )
+
+
+def cluster_names(scores: ItemScores) -> list[str]:
+    """``[items]``, for each item the smallest id of its cluster: a name that no order and no numbering changes."""
+    order = np.argsort(scores.item_ids, kind="stable")
+    smallest: dict[int, str] = {}
+    for identity, cluster in zip(scores.item_ids[order].tolist(), scores.clusters[order].tolist(), strict=True):
+        smallest.setdefault(cluster, identity)
+    return [smallest[cluster] for cluster in scores.clusters.tolist()]
+
+
+def _with_intervals(kept: ItemScores, metrics: tuple[Metric, ...], seed: int) -> tuple[Metric, ...]:
+    """The metrics that are ratios of sums with their bootstrap intervals, all from the same draws of clusters."""
+    ratios = [metric.name for metric in metrics if not metric.name.startswith("ece_")]
+    columns = [item_values(kept, name) for name in ratios]
+    low, high = bootstrap_ratios(
+        np.stack([numerator for numerator, _ in columns], axis=1),
+        np.stack([weight for _, weight in columns], axis=1),
+        kept.clusters,
+        level=LEVEL,
+        resamples=RESAMPLES,
+        rng=np.random.default_rng(seed),
+    )
+    found = {
+        name: Interval(low=float(low[place]), high=float(high[place]), level=LEVEL) for place, name in enumerate(ratios)
+    }
+    return tuple(replace(metric, interval=found.get(metric.name)) for metric in metrics)
 
 
 def _measured_detectable(estimate: Estimate, metric: str, *, level: float, power: float) -> DetectableDifference | None:

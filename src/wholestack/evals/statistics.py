@@ -27,6 +27,10 @@ of small models on 400 continuation choices (0.086 other seed, 0.091 wider, 0.24
 ``benchmarks/scoring.py spread``). Models further apart spread more, and then a finer difference is not needed."""
 
 
+_DRAWN_AT_ONCE = 2_000_000
+"""Numbers that a bootstrap holds at a time."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate(Record):
     """A ratio of sums with its standard error."""
@@ -144,16 +148,53 @@ def cluster_bootstrap(
     Raises:
         InputError: fewer than two clusters.
     """
+    low, high = bootstrap_ratios(
+        numerator[:, None], weight[:, None], clusters, level=level, resamples=resamples, rng=rng
+    )
+    return Interval(low=float(low[0]), high=float(high[0]), level=level)
+
+
+def bootstrap_ratios(
+    numerators: Floats,
+    weights: Floats,
+    clusters: Ints,
+    *,
+    level: float,
+    resamples: int,
+    rng: np.random.Generator,
+) -> tuple[Floats, Floats]:
+    """Like :func:`cluster_bootstrap` for several ratios over the same items and the same draws.
+
+    Args:
+        numerators: ``[items, ratios]``.
+        weights: ``[items, ratios]``.
+        clusters: ``[items]``.
+        level: Probability of covering.
+        resamples: Bootstrap draws.
+        rng: Source of the draws.
+
+    Returns:
+        Lower and upper ends, ``[ratios]`` each.
+
+    Raises:
+        InputError: fewer than two clusters.
+    """
     _check_probability("level", level)
-    _, group = np.unique(clusters, return_inverse=True)
-    tops, bottoms = np.bincount(group, numerator), np.bincount(group, weight)
-    groups = len(tops)
+    names, group = np.unique(clusters, return_inverse=True)
+    groups = len(names)
     if groups < 2:
         raise InputError(f"a bootstrap over clusters needs at least two, got {groups}")
-    times = rng.multinomial(groups, np.full(groups, 1 / groups), size=resamples)
-    draws = (times @ tops) / (times @ bottoms)
-    low, high = np.quantile(draws, [0.5 - level / 2, 0.5 + level / 2])
-    return Interval(low=float(low), high=float(high), level=level)
+    sums = np.zeros((groups, 2 * numerators.shape[1]))
+    np.add.at(sums, group, np.concatenate([numerators, weights], axis=1))
+    draws = []
+    rows = max(1, _DRAWN_AT_ONCE // groups)
+    for first in range(0, resamples, rows):
+        taken = rng.integers(0, groups, size=(min(rows, resamples - first), groups))
+        times = np.stack([np.bincount(row, minlength=groups) for row in taken]).astype(np.float64)
+        tops, bottoms = np.split(times @ sums, 2, axis=1)
+        draws.append(tops / bottoms)
+    low, high = np.quantile(np.concatenate(draws), [0.5 - level / 2, 0.5 + level / 2], axis=0)
+    return low, high
 
 
 def detectable_difference(

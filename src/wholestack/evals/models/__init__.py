@@ -1,1 +1,1 @@
-"""Backends of evaluated models; each is imported only when a model of its kind is opened."""
+"""Models that can be evaluated: one file a kind, opened by name in ``opening.py``."""

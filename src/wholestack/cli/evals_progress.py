@@ -1,0 +1,63 @@
+"""Progress of a scoring on a terminal: one live line, or where there is no terminal a line now and then."""
+
+import sys
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self, TextIO
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+PLAIN_EVERY_S = 15.0
+
+
+class ScoringWatcher:
+    """Draws how many items are done and how long the rest will take at the pace of this session.
+
+    Use as a context manager.
+
+    Args:
+        stream: Where to draw; live if it is a terminal.
+        clock: Seconds that only grow.
+    """
+
+    def __init__(self, stream: TextIO = sys.stderr, clock: Callable[[], float] = time.monotonic) -> None:
+        self._console = Console(file=stream, highlight=False)
+        self._clock = clock
+        self._live = Live(console=self._console, refresh_per_second=4, transient=True)
+        self._began: tuple[float, int] | None = None
+        self._last_plain = clock()
+
+    def __call__(self, done: int, total: int) -> None:
+        """Take in one more item."""
+        now = self._clock()
+        if self._began is None:
+            self._began = (now, done)
+            if done > 0:
+                self._console.print(f"{done:,} of {total:,} items are there from before")
+        if self._console.is_terminal:
+            self._live.update(Text(self._line(done, total)))
+        elif now - self._last_plain >= PLAIN_EVERY_S:
+            self._last_plain = now
+            self._console.print(self._line(done, total), soft_wrap=True)
+
+    def _line(self, done: int, total: int) -> str:
+        """Items that were there before say nothing about the pace, nor does a single one."""
+        began, first = self._began or (self._clock(), done)
+        elapsed_s = self._clock() - began
+        new = done - first
+        left = f", about {elapsed_s / new * (total - done):.0f} s left" if new > 1 else ""
+        return f"{done:,} of {total:,} items, {elapsed_s:.0f} s{left}"
+
+    def __enter__(self) -> Self:
+        if self._console.is_terminal:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._console.is_terminal:
+            self._live.stop()

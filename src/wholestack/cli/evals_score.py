@@ -1,0 +1,277 @@
+"""``wholestack evals score``: one pass of one model over one file of items, and every number with its uncertainty."""
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+from rich.console import Console
+from rich.table import Table
+
+from wholestack.cli.evals_progress import ScoringWatcher
+from wholestack.cli.output import print_json
+from wholestack.errors import InputError
+from wholestack.evals.backend import Backend, Expense, Opening
+from wholestack.evals.items import ItemSet
+from wholestack.evals.models.opening import open_backend
+from wholestack.evals.results import PER_ITEM_FILE, Result, score_into
+from wholestack.evals.scores import Metric
+from wholestack.evals.statistics import ASSUMED_PAIRED_SD_BPB, Estimate, detectable_difference, t_interval
+from wholestack.evals.tasks import PURPOSES, Shots, Task, open_task, pose
+from wholestack.finding import EXIT_OK, EXIT_UNKNOWN
+from wholestack.record import to_builtins
+
+Flag = Annotated[bool, Parameter(negative="")]
+WIDTH = 80
+
+
+def score(
+    items: Path,
+    *,
+    model: str,
+    task: str | None = None,
+    layout: str | None = None,
+    template: str | None = None,
+    delimiter: str | None = None,
+    letters: Flag = False,
+    shots: int | None = None,
+    shots_from: Path | None = None,
+    shots_seed: int | None = None,
+    limit: int | None = None,
+    out: Path = Path("results"),
+    dtype: Literal["float32", "bfloat16", "float64"] = "float32",
+    device: str = "cpu",
+    threads: int | None = None,
+    batch_size: int = 8,
+    api_key_variable: str = "OPENAI_API_KEY",
+    usd_per_million_tokens: tuple[float, float] | None = None,
+    requests_at_a_time: int = 4,
+    estimate: Flag = False,
+    json: Flag = False,
+) -> int:
+    """Score a model on a file of items.
+
+    Before anything runs it says how many items can be used, the smallest difference between two models that they
+    can show, and what the scoring will take. An interrupted scoring goes on where it was when the same command is
+    given again; one that is complete is read and not done again.
+
+    Exit codes: 0 scored (items that could not be are counted and said); 3 nothing could be scored; 2 usage or bad
+    input; 130 interrupted.
+
+    Parameters
+    ----------
+    items
+        JSONL file: id, context, choices, gold (index or text), optional group, source, delimiter; or a public
+        layout, recognised by its fields.
+    model
+        A local Hugging Face folder, a GGUF file, smollm2, a checkpoint of pretrain, the URL of an endpoint,
+        memory (knows nothing: the score of chance) or memory:FILE (byte n-grams of a file).
+    task
+        What is asked and how: a .toml or .json file, or a name that is built in, such as mmlu-letters.
+    layout
+        How the rows are written, where it is not to be recognised.
+    template
+        The context, with the texts of a question in braces, such as "{question}\\nAnswer:".
+    delimiter
+        Stands between context and choice; scored with the choice.
+    letters
+        Score the letters A, B, ... of the template's {options} instead of the choices' texts.
+    shots
+        Examples in front of every item; never the item itself or one of its group.
+    shots_from
+        File of the examples, in the same layout.
+    shots_seed
+        Which examples, and in which order.
+    limit
+        At most so many items, drawn by their ids, not the first.
+    out
+        Folder of results.
+    dtype
+        Arithmetic of a local model.
+    device
+        Where a local model computes.
+    threads
+        Of a local model.
+    batch_size
+        Rows that a local model computes at a time; changes no number.
+    api_key_variable
+        Environment variable that holds an endpoint's key.
+    usd_per_million_tokens
+        Price of an endpoint's tokens, read and written, for the estimate.
+    requests_at_a_time
+        To an endpoint.
+    estimate
+        Say what it would take, and stop.
+    json
+        Print one JSON document.
+    """
+    asked = _task(
+        task,
+        layout=layout,
+        template=template,
+        delimiter=delimiter,
+        letters=letters,
+        shots=shots,
+        shots_seed=shots_seed,
+    )
+    item_set = pose(items, asked, shots_from=shots_from, limit=limit)
+    backend = open_backend(
+        model,
+        Opening(
+            dtype=dtype,
+            device=device,
+            threads=threads,
+            batch_size=batch_size,
+            api_key=os.environ.get(api_key_variable, ""),
+            usd_per_million_tokens=usd_per_million_tokens,
+            requests_at_a_time=requests_at_a_time,
+        ),
+    )
+    print(_before(item_set, backend), file=sys.stderr)
+    if estimate:
+        return EXIT_OK
+    with ScoringWatcher() as watcher:
+        result = score_into(backend, item_set, out, stem=items.stem, watch=watcher)
+    if json:
+        print_json(_document(result))
+    else:
+        _show(result)
+    return EXIT_OK if result.metrics.scored else EXIT_UNKNOWN
+
+
+def _task(
+    name: str | None,
+    *,
+    layout: str | None,
+    template: str | None,
+    delimiter: str | None,
+    letters: bool,
+    shots: int | None,
+    shots_seed: int | None,
+) -> Task:
+    """The named task with what the options change of it; without a name, the layout's own."""
+    task = open_task(name) if name else Task(name=layout or "")
+    if task.writing is not None:
+        raise InputError(f"in task {task.name} the model writes", remedy="run it with wholestack evals write")
+    changes: dict[str, object] = {
+        key: value
+        for key, value in (("layout", layout), ("template", template), ("delimiter", delimiter))
+        if value is not None
+    }
+    if letters:
+        changes["answers"] = "letters"
+    if shots is not None or shots_seed is not None:
+        known = task.shots or Shots(count=0)
+        changes["shots"] = replace(
+            known,
+            count=known.count if shots is None else shots,
+            seed=known.seed if shots_seed is None else shots_seed,
+        )
+    return replace(task, **changes)  # type: ignore[arg-type]  # names and types stand above
+
+
+def _before(item_set: ItemSet, backend: Backend) -> str:
+    """What is known before anything runs."""
+    manifest = item_set.manifest
+    refused = manifest.passed_over
+    groups = len({item.cluster for item in item_set.items})
+    lines = [f"{len(item_set.items):,} items in {groups:,} groups, layout {manifest.task['layout']}"]
+    if refused:
+        lines[0] += f"; {sum(refused.values()):,} unscorable:"
+        lines += [f"  {count:,}  {reason}" for reason, count in refused.items()]
+    lines += [_detectable(len(item_set.items), groups), _expense(backend.expense(item_set.items))]
+    shots = manifest.task.get("shots")
+    if shots:
+        lines.insert(1, f"{shots['count']} examples in front of each, seed {shots['seed']}")
+    return "\n".join(lines)
+
+
+def _detectable(items: int, groups: int) -> str:
+    if groups < 2:
+        return "smallest difference that can be seen: none, all items are one group"
+    found = detectable_difference(items=items, clusters=groups, paired_sd=ASSUMED_PAIRED_SD_BPB)
+    return (
+        f"smallest difference from another model that they can show: {found.difference:.3g} bits per byte\n"
+        f"  (found in {found.power:.0%} of cases, at level {found.level:g}; {found.basis})"
+    )
+
+
+def _expense(expense: Expense) -> str:
+    parts = [f"{expense.requests:,} requests", f"{expense.prompt_tokens:,} tokens to read"]
+    if expense.written_tokens:
+        parts.append(f"{expense.written_tokens:,} to write")
+    parts.append("time unknown" if expense.seconds is None else f"about {_duration(expense.seconds)}")
+    if expense.usd is not None:
+        parts.append(f"about {expense.usd:.2f} USD")
+    return f"expense: {', '.join(parts)}" + (f" ({expense.basis})" if expense.basis else "")
+
+
+def _duration(seconds: float) -> str:
+    return (
+        f"{seconds:.0f} s"
+        if seconds < 120
+        else f"{seconds / 60:.0f} min"
+        if seconds < 7200
+        else f"{seconds / 3600:.1f} h"
+    )
+
+
+def _document(result: Result) -> dict[str, object]:
+    found = result.metrics
+    return {
+        "metrics": found.metrics,
+        "items": found.items,
+        "scored": found.scored,
+        "unscorable": found.unscorable,
+        "per_item": str(result.folder / PER_ITEM_FILE),
+        "purpose": found.purpose,
+        "task": found.task,
+        "item_set": result.item_set.digest,
+        "key": found.key,
+        "model": to_builtins(result.identity) | {"digest": result.identity.digest},
+        "folder": str(result.folder),
+    }
+
+
+def _show(result: Result) -> None:
+    """At most 80 columns, one purpose, every number with its error."""
+    found, console = result.metrics, Console(width=min(WIDTH, Console().width), highlight=False)
+    task = result.task
+    console.print(f"\n{PURPOSES[task.purpose] if task else 'no task'}", style="bold")
+    console.print(f"{result.identity.name} on {found.task}[{result.item_set.digest[:8]}]", markup=False)
+    console.print(f"{found.scored:,} of {found.items:,} items scored")
+    for reason, count in found.unscorable.items():
+        console.print(f"  unscorable: {count:,}  {reason}")
+    if result.summary.truncated:
+        console.print(f"  {result.summary.truncated:,}  with the context cut on the left")
+    if result.summary.spanning:
+        console.print(f"  {result.summary.spanning:,}  with a token across context and choice, scored with the choice")
+    if result.summary.metrics:
+        console.print(_table(result.summary.metrics))
+    console.print(f"kept in {result.folder}", soft_wrap=True)
+
+
+def _table(metrics: Sequence[Metric]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("metric")
+    for heading in ("value", "± error", "95 % interval"):
+        table.add_column(heading, justify="right")
+    table.add_column("unit")
+    for metric in metrics:
+        interval = t_interval(
+            Estimate(
+                value=metric.value, standard_error=metric.standard_error, items=metric.items, clusters=metric.clusters
+            ),
+            level=0.95,
+        )
+        table.add_row(
+            metric.name,
+            f"{metric.value:.4f}",
+            "" if metric.standard_error is None else f"{metric.standard_error:.4f}",
+            "" if interval is None else f"{interval.low:.4f} to {interval.high:.4f}",
+            metric.unit,
+        )
+    return table

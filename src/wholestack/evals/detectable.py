@@ -1,0 +1,108 @@
+"""The smallest difference between two models that an item set can show, said before anything is run.
+
+Both models answer the same n items; t is the quantile of the two-sided test with (clusters - 1) degrees of freedom, z
+the normal quantile of the power.
+
+- A loss: (t + z) * SD / sqrt(n), SD the assumed spread of one item's difference.
+- Accuracy: the answers differ in being right on a share d of items, their difference is D <= d, and one item's
+  difference has variance d under no difference and d - D^2 under D. So D solves
+  sqrt(n) D = t sqrt(d) + z sqrt(d - D^2) (Connor 1987, for McNemar's test), with d = max(1 - agreement, D).
+"""
+
+import math
+
+from scipy.optimize import brentq
+from scipy.special import ndtri, stdtrit
+
+from wholestack.errors import InputError
+from wholestack.evals.statistics import ASSUMED_PAIRED_SD_BPB, DetectableDifference, detectable_difference
+
+ASSUMED_AGREEMENT = 0.8
+"""Share of items on which two models are both right or both wrong. An assumption, not a measurement: two that are
+each right on half of the items and know nothing of each other agree on 0.5, two seeds of one recipe on more than 0.8.
+A comparison of two models replaces it by what they did."""
+ASSUMED_PAIRED_SD_NATS = 0.5
+"""Spread of one item's difference in choice loss between two models. An assumption, not a measurement; chance on four
+choices is a loss of 1.39 nats. A comparison of two models replaces it by what they did."""
+
+
+def detectable_before_scoring(
+    *,
+    items: int,
+    clusters: int | None = None,
+    paired_sd_bpb: float = ASSUMED_PAIRED_SD_BPB,
+    paired_sd_nats: float = ASSUMED_PAIRED_SD_NATS,
+    agreement: float = ASSUMED_AGREEMENT,
+    level: float = 0.05,
+    power: float = 0.8,
+) -> tuple[DetectableDifference, ...]:
+    """What so many items can show in ``answer_bpb``, accuracy and choice loss; what they cannot show at all is absent.
+
+    Args:
+        items: Items that both models will answer.
+        clusters: Independent clusters among them; default every item by itself.
+        paired_sd_bpb: Assumed spread of one item's difference, bits per byte.
+        paired_sd_nats: The same in the choice loss.
+        agreement: Assumed share of items on which both models are right or both wrong.
+        level: Two-sided error probability of the test.
+        power: Probability of finding a difference of the returned size.
+    """
+    groups = items if clusters is None else clusters
+    if groups < 2:
+        return ()
+
+    def loss(paired_sd: float, metric: str, basis: str) -> DetectableDifference:
+        return detectable_difference(
+            items=items,
+            clusters=groups,
+            paired_sd=paired_sd,
+            level=level,
+            power=power,
+            metric=metric,
+            basis=basis,
+        )
+
+    accuracy = detectable_accuracy(items=items, clusters=groups, agreement=agreement, level=level, power=power)
+    return (
+        loss(paired_sd_bpb, "answer_bpb, bits per byte", f"assumed paired SD {paired_sd_bpb:g} bits per byte"),
+        *([accuracy] if accuracy else []),
+        loss(paired_sd_nats, "choice_nll, nats", f"assumed paired SD {paired_sd_nats:g} nats"),
+    )
+
+
+def detectable_accuracy(
+    *,
+    items: int,
+    clusters: int | None = None,
+    agreement: float = ASSUMED_AGREEMENT,
+    level: float = 0.05,
+    power: float = 0.8,
+) -> DetectableDifference | None:
+    """Smallest true difference in accuracy that a paired comparison finds; ``None`` if even the largest is not.
+
+    Raises:
+        InputError: the agreement is not from 0 to 1.
+    """
+    if not 0 <= agreement <= 1:
+        raise InputError(f"agreement is {agreement}, must be from 0 to 1")
+    groups = items if clusters is None else clusters
+    t, z = float(stdtrit(groups - 1, 1 - level / 2)), float(ndtri(power))
+
+    def excess(difference: float) -> float:
+        differing = max(1 - agreement, difference)
+        spread = math.sqrt(max(0.0, differing - difference**2))
+        return math.sqrt(items) * difference - t * math.sqrt(differing) - z * spread
+
+    if excess(1.0) <= 0:
+        return None
+    difference = float(brentq(excess, 1e-12, 1.0))
+    return DetectableDifference(
+        metric="accuracy, share of items",
+        difference=difference,
+        items=items,
+        clusters=groups,
+        paired_sd=math.sqrt(max(1 - agreement, difference)),
+        level=level,
+        power=power,
+        basis=f"paired binomial; assumed: both right or both wrong on {agreement:.0%} of the items",
+    )

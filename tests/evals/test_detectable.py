@@ -1,0 +1,53 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wholestack.errors import InputError
+from wholestack.evals.detectable import detectable_accuracy, detectable_before_scoring
+from wholestack.evals.statistics import mean_estimate, p_value
+
+
+def share_found(difference, *, items, agreement, trials=3000):
+    """How often the paired test finds it where models differ on ``1 - agreement`` of the items."""
+    rng = np.random.default_rng(3)
+    differing = 1 - agreement
+    better, worse = (differing + difference) / 2, (differing - difference) / 2
+    found = 0
+    for _ in range(trials):
+        values = rng.choice([1.0, -1.0, 0.0], size=items, p=[better, worse, 1 - better - worse])
+        found += (p_value(mean_estimate(values, np.arange(items))) or 1) < 0.05
+    return found / trials
+
+
+@pytest.mark.parametrize(("items", "agreement"), [(200, 0.7), (500, 0.8), (1000, 0.95)])
+def test_a_detectable_accuracy_is_found_four_times_in_five(items, agreement):
+    claim = detectable_accuracy(items=items, agreement=agreement)
+    assert share_found(claim.difference, items=items, agreement=agreement) == pytest.approx(0.8, abs=0.04)
+    assert share_found(0.0, items=items, agreement=agreement) == pytest.approx(0.05, abs=0.02)
+
+
+@given(st.integers(8, 5000), st.floats(0.1, 0.95))
+def test_more_items_and_more_agreement_show_smaller_differences(items, agreement):
+    base = detectable_accuracy(items=items, agreement=agreement).difference
+    assert detectable_accuracy(items=items * 2, agreement=agreement).difference < base
+    assert detectable_accuracy(items=items, agreement=(1 + agreement) / 2).difference <= base
+    assert 0 < base <= 1
+
+
+def test_what_cannot_be_detected_at_all_is_absent_and_one_cluster_detects_nothing():
+    assert detectable_accuracy(items=3) is None
+    assert [each.metric for each in detectable_before_scoring(items=3)] == [
+        "answer_bpb, bits per byte",
+        "choice_nll, nats",
+    ]
+    assert detectable_before_scoring(items=100, clusters=1) == ()
+
+
+def test_every_one_says_that_its_basis_is_assumed():
+    found = detectable_before_scoring(items=500)
+    assert len(found) == 3
+    assert all("assumed" in each.basis for each in found)
+    assert "80%" in found[1].basis
+    with pytest.raises(InputError, match="agreement is 2"):
+        detectable_accuracy(items=10, agreement=2)
