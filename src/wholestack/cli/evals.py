@@ -17,3 +17,8 @@ app.command(
     name="score",
     help="Score a model on a file of items: answer loss, accuracy, calibration, with error bars.",
 )
+app.command(
+    "wholestack.cli.evals_write:write",
+    name="write",
+    help="Let a model write, take the answer out, judge it, and try the judge.",
+)

@@ -14,6 +14,7 @@ from wholestack.evals.models import echoed, endpoint, transport
 from wholestack.evals.models.endpoint import open_endpoint
 from wholestack.evals.models.transport import Patience, parse_address
 from wholestack.evals.prepared import NO_CONTEXT, prepare_items
+from wholestack.evals.rows import NOT_TEXT
 from wholestack.testing.endpoint import Dialect, Fault, NgramModel, loopback_endpoint
 
 BYTES = NgramModel.of_bytes()
@@ -201,7 +202,7 @@ def test_a_passing_fault_changes_nothing(fault):
     assert waits == [1.0]
 
 
-@pytest.mark.parametrize(("header", "wait_s"), [("7", 7.0), ("0.5", 0.5), ("", 1.0), ("soon", 1.0)])
+@pytest.mark.parametrize(("header", "wait_s"), [("7", 7.0), ("0", 0.0), ("0.5", 0.5), ("", 1.0), ("soon", 1.0)])
 def test_a_server_that_asks_for_patience_gets_it_and_it_is_said(header, wait_s):
     notes, waits = [], []
     with loopback_endpoint(BYTES) as server:
@@ -261,7 +262,7 @@ def test_surrogates_are_never_sent():
         backend = opened(server)
         sent = len(server.requests)
         (written,) = backend.generate(["a\ud800"], Writing(max_tokens=2))
-        assert (written.finish, written.reason) == ("none", endpoint.NOT_TEXT)
+        assert (written.finish, written.reason) == ("none", NOT_TEXT)
         assert len(server.requests) == sent
 
 

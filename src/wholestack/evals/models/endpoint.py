@@ -19,6 +19,7 @@ another fingerprint and so another key; a server whose numbers wander gets a coa
 scoring ends. ``weights`` is ``unverified`` all the same.
 """
 
+import logging
 import math
 import threading
 from collections import deque
@@ -33,9 +34,9 @@ from wholestack.evals.backend import Expense, Generation, ItemScore, ModelIdenti
 from wholestack.evals.items import TOKEN_RULE, Item
 from wholestack.evals.models.echoed import EchoedText, UnusableAnswerError, read_echo, score_echoed
 from wholestack.evals.models.transport import NoAnswerError, Patience, Reply, Transport, parse_address
+from wholestack.evals.rows import NOT_TEXT
 from wholestack.record import digest
 
-NOT_TEXT = "holds half of a surrogate pair, which is not text"
 NO_ANSWER = "the endpoint gave no answer to this item, though it did to a fixed text"
 
 PROBES = (
@@ -101,7 +102,7 @@ def open_endpoint(
     opening: Opening,
     *,
     patience: Patience | None = None,
-    notice: Callable[[str], None] = lambda line: None,
+    notice: Callable[[str], None] | None = None,
     sleep: Callable[[float], object] | None = None,
 ) -> "Endpoint":
     """Open the model behind a URL such as ``http://host:8000/v1#name``; without a name, the only one it lists.
@@ -110,7 +111,7 @@ def open_endpoint(
         url: Address of the API and, behind ``#``, name of the model.
         opening: Key, prices and how many requests at a time.
         patience: Time-outs and tries.
-        notice: Told in one line about every wait.
+        notice: Told in one line about every wait; by default a warning of this module's logger.
         sleep: Waits; by default a wait that can be broken off.
 
     Raises:
@@ -122,7 +123,7 @@ def open_endpoint(
         address=parse_address(url),
         api_key=opening.api_key,
         patience=patience or Patience(),
-        notice=notice,
+        notice=notice or logging.getLogger(__name__).warning,
         sleep=sleep,
     )
     return Endpoint(transport, opening)

@@ -13,6 +13,10 @@ def open_backend(name: str, opening: Opening) -> Backend:
     Raises:
         InputError: there is no such model, or its file cannot be read.
     """
+    if name.startswith(("http://", "https://")):
+        from wholestack.evals.models.endpoint import open_endpoint
+
+        return open_endpoint(name, opening)
     kind, _, file = name.partition(":")
     if kind != "memory":
         raise InputError(f"no model {name!r}", remedy="name memory or memory:FILE")

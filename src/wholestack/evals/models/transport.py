@@ -13,6 +13,7 @@ import contextlib
 import email.utils
 import http.client
 import json
+import logging
 import socket
 import ssl
 import threading
@@ -85,7 +86,7 @@ class Transport:
         address: The server.
         api_key: Sent as a bearer token; never shown.
         patience: Time-outs and tries.
-        notice: Told in one line about every wait.
+        notice: Told in one line about every wait; by default a warning of this module's logger, which Python shows.
         sleep: Waits so many seconds; true if the wait was broken off.
         clock: Monotonic seconds.
         now: Seconds since the epoch, for a ``Retry-After`` that is a date.
@@ -94,7 +95,7 @@ class Transport:
     address: Address
     api_key: str = field(default="", repr=False)
     patience: Patience = field(default_factory=Patience)
-    notice: Callable[[str], None] = lambda line: None
+    notice: Callable[[str], None] = logging.getLogger(__name__).warning
     sleep: Callable[[float], object] | None = None
     clock: Callable[[], float] = time.monotonic
     now: Callable[[], float] = time.time
@@ -135,7 +136,8 @@ class Transport:
                 if reply is not None:
                     return reply
                 failure = f"HTTP {status}"
-                wait_s = self._asked_wait(headers.get("retry-after")) or wait_s
+                asked_s = self._asked_wait(headers.get("retry-after"))
+                wait_s = wait_s if asked_s is None else asked_s
             except (OSError, http.client.HTTPException, ValueError, RecursionError) as error:
                 failure = _in_words(error)
                 if not self._reached:  # a wrong address rather than a server in trouble
@@ -205,7 +207,7 @@ class Transport:
             key = "the API key was refused" if self.api_key else "it wants an API key"
             raise InputError(
                 f"{self.address.shown}: {key} (HTTP {status})",
-                remedy="set the environment variable WHOLESTACK_API_KEY",
+                remedy="put the key into the environment variable that --api-key-variable names",
             )
         if status >= 400:
             return Reply(status=status, body=None, seconds=seconds, said=self._words_of(raw))
@@ -266,7 +268,7 @@ def parse_address(url: str) -> Address:
     if parts.username is not None or parts.password is not None:
         raise InputError(
             f"{parts.scheme}://***@{parts.hostname}: a URL with credentials would end up in results",
-            remedy="put the key into the environment variable WHOLESTACK_API_KEY",
+            remedy="put the key into an environment variable, see --api-key-variable",
         )
     if parts.query:
         raise InputError(f"{parts.scheme}://{parts.hostname}: a query in the URL is not supported")

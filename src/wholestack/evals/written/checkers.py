@@ -85,7 +85,9 @@ def _exact(name: str, parameter: str) -> Check:
 
     def check(answer: str, question: Question) -> Verdict:
         left, right = _plain(answer, parameter), _plain(question.gold, parameter)
-        return _verdict(left == right, f"{_short(answer)} {'is' if left == right else 'is not'} {_short(question.gold)}")
+        return _verdict(
+            left == right, f"{_short(answer)} {'is' if left == right else 'is not'} {_short(question.gold)}"
+        )
 
     return check
 
@@ -104,7 +106,9 @@ def _number(name: str, parameter: str) -> Check:
             return Verdict(outcome="wrong", evidence=f"{_short(answer)} is not one number")
         reach = tolerance * abs(gold) / 100 if relative else tolerance
         fits = abs(given - gold) <= reach
-        return _verdict(fits, f"{_decimal(given)} against {_decimal(gold)}{f' within {parameter}' if parameter else ''}")
+        return _verdict(
+            fits, f"{_decimal(given)} against {_decimal(gold)}{f' within {parameter}' if parameter else ''}"
+        )
 
     return check
 
@@ -115,6 +119,7 @@ def _contains(name: str, parameter: str) -> Check:
     longest = int(parameter) if parameter else _LONGEST_CONTAINING
 
     def check(answer: str, question: Question) -> Verdict:
+        answer = answer.replace(question.prompt.strip(), " ")  # what it repeats is not its answer
         if len(answer) > longest:
             return Verdict(outcome="wrong", evidence=f"has {len(answer)} characters, more than {longest}")
         if not _holds(answer, question.gold):
@@ -122,8 +127,6 @@ def _contains(name: str, parameter: str) -> Check:
         others = [choice for choice in question.choices if choice != question.gold and _holds(answer, choice)]
         if others:
             return Verdict(outcome="wrong", evidence=f"holds {_short(others[0])} as well")
-        if _holds(answer, question.prompt) or _plain(answer, "casefold") in _plain(question.prompt, "casefold"):
-            return Verdict(outcome="unknown", evidence="repeats the prompt, which holds the answer")
         return Verdict(outcome="right", evidence=f"{_short(answer)} holds {_short(question.gold)}")
 
     return check
@@ -248,8 +251,8 @@ def _kind_problem(value: object, schema: Mapping[str, Any]) -> str:
 
 def _size_problem(value: object, schema: Mapping[str, Any]) -> str:
     if isinstance(value, int | float) and not isinstance(value, bool):
-        if not schema.get("minimum", value) <= value <= schema.get("maximum", value):
-            return f"is {value}, out of range"
+        fits = schema.get("minimum", value) <= value <= schema.get("maximum", value)
+        return "" if fits else f"is {value}, out of range"
     if isinstance(value, str):
         if not schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value)):
             return f"has {len(value)} characters"

@@ -97,7 +97,7 @@ def _letter(name: str, parameter: str) -> Extraction:
         raise InputError(f"{name}: needs two or more different letters", remedy="write for instance letter:ABCD")
     one = f"[{letters}]"
     bare = re.compile(rf"\W*({one})\W*", re.DOTALL)
-    stated = re.compile(rf"(?i:answer|choice|option)(?i:\s+is|\s*[:=])\s*[(\[*_\"']*({one})(?![\w'])")
+    stated = re.compile(rf"(?i:answer|choice|option)(?i:\s+is|\s*[:=])[\s(\[*_\"']*({one})(?![\w'])")
     opening = re.compile(rf"\s*[(\[*]*({one})[)\].:*]+(?:\s|$)")
 
     def take(text: str) -> Extracted:

@@ -15,7 +15,7 @@ _MOST_DIGITS = 400
 _NUMBER = re.compile(
     r"(?<![\w.])(?P<sign>[-+])?(?:[$€£¥]\s?)?(?P<sign2>-)?"
     r"(?P<whole>\d{1,3}(?:,\d{3})+(?!\d)|\d+)?(?P<part>\.\d+)?(?P<exponent>[eE][-+]?\d{1,3})?"
-    r"(?:\s?/\s?(?P<under>\d+)(?![\d.]))?(?![\d])"
+    r"(?:\s?/\s?(?P<under>\d+)(?![\d.]))?(?!\d|[eE][-+]?\d)"
 )
 
 

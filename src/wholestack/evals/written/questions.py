@@ -7,18 +7,16 @@ for schemas an object. It may have ``id`` (default a hash), ``group`` (questions
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from wholestack.errors import InputError
+from wholestack.evals.rows import NOT_TEXT
+from wholestack.evals.written.extraction import Extraction
 from wholestack.record import Record, digest
-
-if TYPE_CHECKING:
-    from wholestack.evals.written.extraction import Extraction
-
-_SLOTS = ("{prompt}", "{question}", "{choices}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +58,7 @@ class QuestionSet:
 
 
 def read_questions(
-    path: Path, *, template: str = "{prompt}", gold: "Extraction | None" = None, limit: int | None = None
+    path: Path, *, template: str = "{prompt}", gold: Extraction | None = None, limit: int | None = None
 ) -> QuestionSet:
     """Read questions from JSONL.
 
@@ -73,7 +71,7 @@ def read_questions(
     Raises:
         InputError: the file cannot be read or holds bad lines; the first five are named.
     """
-    if not any(slot in template for slot in _SLOTS[:2]):
+    if "{prompt}" not in template and "{question}" not in template:
         raise InputError("the template holds no {prompt}", remedy="write it where the question is to stand")
     try:
         raw = path.read_bytes()
@@ -99,7 +97,7 @@ def read_questions(
     return QuestionSet(questions=tuple(_drawn(questions, limit)), sha256=hashlib.sha256(raw).hexdigest())
 
 
-def _of_line(line: bytes, template: str, gold: "Extraction | None") -> Question:
+def _of_line(line: bytes, template: str, gold: Extraction | None) -> Question:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -126,33 +124,17 @@ def _of_line(line: bytes, template: str, gold: "Extraction | None") -> Question:
     try:
         "".join((posed, right, *choices)).encode()
     except UnicodeEncodeError:
-        raise InputError("holds half of a surrogate pair, which is not text") from None
+        raise InputError(NOT_TEXT) from None
     identity = str(row["id"]) if isinstance(row.get("id"), str | int) else digest(posed, right)
     group = str(row["group"]) if isinstance(row.get("group"), str | int) else identity
     return Question(id=identity, group=group, prompt=posed, gold=right, choices=tuple(choices), row=row)
 
 
 def _posed(template: str, prompt: str, choices: Sequence[str]) -> str:
-    """The template with its slots filled, at once, so that braces in a question stay what they are."""
+    """The template with its slots filled, all at once, so that braces in a question stay what they are."""
     lettered = "\n".join(f"{chr(65 + place)}. {choice}" for place, choice in enumerate(choices))
-    values = dict(zip(_SLOTS, (prompt, prompt, lettered), strict=True))
-    pieces = [template]
-    for slot, value in values.items():
-        pieces = [part for piece in pieces for part in _split(piece, slot, value)]
-    return "".join(str(piece) for piece in pieces)
-
-
-class _Filled(str):
-    """A piece that is filled in and is not looked at again."""
-
-    __slots__ = ()
-
-
-def _split(piece: str, slot: str, value: str) -> list[str]:
-    if isinstance(piece, _Filled) or slot not in piece:
-        return [piece]
-    first, *others = piece.split(slot)
-    return [first, *(part for other in others for part in (_Filled(value), other))]
+    values = {"prompt": prompt, "question": prompt, "choices": lettered}
+    return re.sub(r"\{(prompt|question|choices)\}", lambda slot: values[slot[1]], template)
 
 
 def _first(row: Mapping[str, Any], *keys: str) -> Any:
