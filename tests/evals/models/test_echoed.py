@@ -46,9 +46,22 @@ def test_halves_of_a_character_are_read_however_they_are_named(names):
     assert sorted(echo.ends[2]) == [3]
 
 
-def test_where_a_half_ends_may_stay_open():
+def test_decoders_replace_so_that_most_halves_are_known():
     echo = read_echo(answer(["\ufffd", "\ufffd", "b"]), "東b", written=0)
-    assert sorted(echo.ends[0]) == [1, 2]
+    assert [sorted(ends) for ends in echo.ends] == [[2], [3], [4]]
+
+
+def test_where_a_half_ends_may_stay_open():
+    """Five parts of two characters: either may be the one that is in three parts."""
+    echo = read_echo(answer(["\ufffd"] * 5), "東京", written=0)
+    assert [sorted(ends) for ends in echo.ends] == [[1, 2], [2, 3], [3, 4], [5], [6]]
+
+
+def test_bytes_of_a_long_text_are_read_and_a_hopeless_one_is_given_up():
+    text = "東京é" * 5000
+    exact = read_echo(answer(["\ufffd"] * len(text.encode())), text, written=0)
+    assert {len(ends) for ends in exact.ends} == {1}
+    assert reason_for(answer(["\ufffd"] * 20_000), "東京" * 4000) == echoed.UNSURE_JOIN
 
 
 def test_a_text_may_hold_the_replacement_character_itself():
@@ -115,13 +128,14 @@ def test_without_context_the_first_token_has_nothing_before_it():
 
 
 def test_equal_names_of_unequal_halves_are_told_apart_or_given_up():
-    item = make_item("東", ["x", "y"], 0, delimiter="", source="s")
-    alone = read_echo(answer(["\ufffd", "\ufffd"], [None, -2.0]), "東", written=0)
-    same = [read_echo(answer(["\ufffd", "\ufffd", c], [None, -2.0, -1.0]), "東" + c, written=0) for c in "xy"]
+    item = make_item("東京", ["x", "y"], 0, delimiter="", source="s")
+    halves = ["\ufffd"] * 5
+    alone = read_echo(answer(halves, [None, *[-2.0] * 4]), "東京", written=0)
+    same = [read_echo(answer([*halves, c], [None, *[-2.0] * 4, -1.0]), "東京" + c, written=0) for c in "xy"]
+    other = read_echo(answer([*halves, "y"], [None, -7.0, *[-2.0] * 3, -1.0]), "東京y", written=0)
     assert score_echoed(item, alone, same).tokens == (1, 1)
-    longer = read_echo(answer(["\ufffd", "\ufffd", "\ufffd", "\ufffd"], [None, -7.0, -1.0, -1.0]), "東京", written=0)
     with pytest.raises(UnusableAnswerError, match="half characters"):
-        score_echoed(item, alone, [same[0], longer])
+        score_echoed(item, alone, [same[0], other])
 
 
 TEXTS = st.text(alphabet="the catsonmh,東京のéß \u2009", max_size=12)

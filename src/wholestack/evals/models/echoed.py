@@ -17,6 +17,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from wholestack.evals.backend import ItemScore
@@ -33,8 +34,10 @@ NOT_A_LOGPROB = "the endpoint gave a number that is no log-probability"
 
 _ROUNDING_NATS = 1e-3
 """A log-probability may be above zero by so much: half-precision rounding."""
-_PIECE = b"[\x80-\xff]{1,3}"
-"""What one U+FFFD may stand for: a part of a character, or the character U+FFFD itself."""
+_PIECE = rb"(?:[\x80-\xbf]|[\xc0-\xdf]|[\xe0-\xef][\x80-\xbf]?|[\xf0-\xff][\x80-\xbf]{0,2}|\xef\xbf\xbd)"
+"""What one U+FFFD may stand for: a lone later byte, the beginning of a character, or the character U+FFFD itself."""
+_MOST_PLACES = 64
+"""Of possible ends of one token; beyond it the names say too little."""
 _START_TOKENS = 2
 """Most tokens in front of the text that spell none of it."""
 _SAME_NATS = 0.05
@@ -203,15 +206,36 @@ def _logprob(raw: object) -> float | None:
     return value
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Name:
+    """What a token's name says about its bytes."""
+
+    readings: frozenset[bytes]
+    """Bytes that it may stand for."""
+    pattern: re.Pattern[bytes] | None
+    """The same with unknown parts; ``None`` if it has none."""
+    least: int
+    """Fewest bytes."""
+    most: int
+    """Most bytes."""
+
+
 def _spell(tokens: Sequence[str], logprobs: Sequence[float | None], text: bytes) -> tuple[frozenset[int], ...]:
     """Places where each token may end, given that together they spell the text."""
+    names = [_name(token) for token in tokens]
+    starting = [_may_be_start(*each) for each in zip(range(_START_TOKENS), tokens, logprobs, strict=False)]
+    least_left, most_left = sum(each.least for each in names), sum(each.most for each in names)
     steps: list[set[tuple[int, int]]] = []
     places = {0}
-    for index, token in enumerate(tokens):
-        steps.append({(start, end) for start in places for end in _ends(token, text, start)})
-        if 0 in places and _may_be_start(index, token, logprobs[index]):
+    for index, name in enumerate(names):
+        least_left, most_left = least_left - name.least, most_left - name.most
+        room = range(len(text) - most_left, len(text) - least_left + 1)
+        steps.append({(start, end) for start in places for end in _ends(name, text, start) if end in room})
+        if 0 in places and index < len(starting) and starting[index]:
             steps[-1].add((0, 0))
         places = {end for _, end in steps[-1]}
+        if len(places) > _MOST_PLACES:
+            raise UnusableAnswerError(UNSURE_JOIN)
     ends: list[frozenset[int]] = []
     places &= {len(text)}
     for step in reversed(steps):
@@ -224,23 +248,29 @@ def _spell(tokens: Sequence[str], logprobs: Sequence[float | None], text: bytes)
 
 def _may_be_start(index: int, token: str, logprob: float | None) -> bool:
     """A token such as ``<s>`` in front of the text: it has no log-probability, or the second has such a name."""
-    if not token or "\ufffd" in token or index >= _START_TOKENS:
+    if not token or "\ufffd" in token:
         return False
     return logprob is None or bool(re.fullmatch(r"<.+>|\[.+\]", token))
 
 
-def _ends(token: str, text: bytes, start: int) -> set[int]:
+def _ends(name: _Name, text: bytes, start: int) -> set[int]:
     """Where a token may end that begins here."""
-    if token == _UNNAMED:
+    if not name.readings:
         return set(range(min(len(text), _LONGEST_UNNAMED_BYTES) + 1))
-    found = {start + len(name) for name in _readings(token) if text.startswith(name, start)}
+    found = {start + len(each) for each in name.readings if text.startswith(each, start)}
     if start == 0:  # sentencepiece puts a space before the first word
-        found |= {len(name) - 1 for name in _readings(token) if name[:1] == b" " and text.startswith(name[1:])}
-    return found | _wildcard_ends(token, text, start)
+        found |= {len(each) - 1 for each in name.readings if each[:1] == b" " and text.startswith(each[1:])}
+    if name.pattern is None:
+        return found
+    furthest = min(len(text), start + name.most)
+    return found | {end for end in range(start, furthest + 1) if name.pattern.fullmatch(text, start, end)}
 
 
-def _readings(token: str) -> set[bytes]:
-    """Bytes that a token's name may stand for."""
+@lru_cache(maxsize=65_536)
+def _name(token: str) -> _Name:
+    """Read a token's name."""
+    if token == _UNNAMED:
+        return _Name(readings=frozenset(), pattern=None, least=0, most=_LONGEST_UNNAMED_BYTES)
     literal = token.encode(errors="replace")
     found = {literal, token.replace("\u2581", " ").encode(errors="replace")}
     named = re.fullmatch(r"bytes:((?:\\x[0-9a-fA-F]{2})+)", token)  # OpenAI
@@ -249,18 +279,18 @@ def _readings(token: str) -> set[bytes]:
         found.add(bytes.fromhex(named[1].replace("\\x", "")))
     if byte:
         found.add(bytes.fromhex(byte[1]))
-    return found
-
-
-def _wildcard_ends(token: str, text: bytes, start: int) -> set[int]:
-    """Ends of a name with U+FFFD, each of which is one to three bytes of a character."""
+    lengths = [len(each) for each in found]
     if "\ufffd" not in token:
-        return set()
-    pattern = re.compile(_PIECE.join(re.escape(part.encode(errors="replace")) for part in token.split("\ufffd")))
-    longest = pattern.match(text, start)
-    if longest is None:
-        return set()
-    return {end for end in range(start, longest.end() + 1) if pattern.fullmatch(text, start, end)}
+        # A start token, or the space of sentencepiece, may be none of the text.
+        least = 0 if re.fullmatch(r"<.+>|\[.+\]", token) else min(lengths) - any(each[:1] == b" " for each in found)
+        return _Name(readings=frozenset(found), pattern=None, least=least, most=max(lengths))
+    parts = [part.encode(errors="replace") for part in token.split("\ufffd")]
+    return _Name(
+        readings=frozenset(found),
+        pattern=re.compile(_PIECE.join(map(re.escape, parts))),
+        least=sum(map(len, parts)) + len(parts) - 1,
+        most=sum(map(len, parts)) + 3 * (len(parts) - 1),
+    )
 
 
 def _first_choice(answer: object) -> Mapping[str, Any]:
