@@ -1,8 +1,15 @@
 """Synthetic scores with a known truth, for tests of what is made of scores."""
 
+import dataclasses
+import json
+
 import numpy as np
 
+from wholestack.evals.backend import ItemScore, ModelIdentity
+from wholestack.evals.items import items_bytes, make_item, seal_items
+from wholestack.evals.scored import ScoredRow, assemble
 from wholestack.evals.scores import ItemScores
+from wholestack.record import to_builtins, to_json
 
 
 def scores_from_values(
@@ -34,3 +41,70 @@ def calibrated_values(rng, items, *, choices=4, spread=2.0, temperature=1.0):
     values = rng.normal(0, spread, (items, choices))
     gold = np.argmax(values + rng.gumbel(size=values.shape), axis=1)
     return values * temperature - 20, gold
+
+
+def result_of(values, gold, *, name="model", ids=None, clusters=None, sources=None, reasons=None, texts=None):
+    """A result as a program would have left it, choices of four characters under short contexts."""
+    rows = []
+    for at, (row, right) in enumerate(zip(values.tolist(), np.asarray(gold).tolist(), strict=True)):
+        reason = "" if reasons is None else reasons[at]
+        text = f"question {at}" if texts is None else texts[at]
+        rows.append(
+            ScoredRow(
+                id=f"item-{at:05}" if ids is None else ids[at],
+                source="s" if sources is None else sources[at],
+                cluster=str(at if clusters is None else clusters[at]),
+                requests=tuple((text, f" {chr(97 + place) * 3}") for place in range(len(row))),
+                gold=right,
+                nll_nats=() if reason else tuple(-value for value in row),
+                tokens=() if reason else (2,) * len(row),
+                reason=reason,
+            )
+        )
+    return assemble(name, f"results/{name}", rows)
+
+
+def with_values(result, values):
+    """The same items with other log-likelihoods; made in the order of the result."""
+    scores = dataclasses.replace(result.scores, nll_nats=-np.asarray(values, float).reshape(-1))
+    return dataclasses.replace(result, scores=scores)
+
+
+def write_folder(folder, items, scores, *, name="model", **extra):
+    """A folder as ``wholestack evals score`` leaves it."""
+    folder.mkdir(parents=True)
+    sealed = seal_items(items, kind="items from a file")
+    identity = ModelIdentity(kind="synthetic", name=name, parts={"weights": name})
+    result = {"identity": to_builtins(identity), "item_set": sealed.digest, **extra}
+    (folder / "result.json").write_bytes(json.dumps(result).encode())
+    (folder / "items.jsonl").write_bytes(items_bytes(items))
+    (folder / "scores.jsonl").write_bytes(b"".join(to_json(score) + b"\n" for score in scores))
+    return folder
+
+
+def synthetic_items(count):
+    """Small questions, two a passage, from two sources."""
+    return [
+        make_item(
+            f"Passage {at // 2}. Question {at}?",
+            ["yes", "no", "maybe so"],
+            at % 3,
+            source="odd" if at % 2 else "even",
+            cluster=f"passage {at // 2}",
+            id=f"q{at}",
+        )
+        for at in range(count)
+    ]
+
+
+def synthetic_scores(items, *, seed, gain=0.0):
+    """Scores of a model that gives the right choices ``gain`` nats more."""
+    rng = np.random.default_rng(seed)
+    return [
+        ItemScore(
+            id=item.id,
+            nll_nats=tuple((rng.exponential(2, 3) + 6 - gain * (np.arange(3) == item.gold)).tolist()),
+            tokens=(1, 1, 2),
+        )
+        for item in items
+    ]

@@ -39,15 +39,22 @@ def test_what_cannot_be_detected_at_all_is_absent_and_one_cluster_detects_nothin
     assert detectable_accuracy(items=3) is None
     assert [each.metric for each in detectable_before_scoring(items=3)] == [
         "answer_bpb, bits per byte",
-        "choice_nll, nats",
+        "choice_nll_per_byte, nats per byte",
     ]
     assert detectable_before_scoring(items=100, clusters=1) == ()
 
 
 def test_every_one_says_that_its_basis_is_assumed():
-    found = detectable_before_scoring(items=500)
-    assert len(found) == 3
+    found = detectable_before_scoring(items=500, answer_bytes=64)
+    assert [each.metric.partition(",")[0] for each in found] == [
+        "answer_bpb",
+        "choice_nll_per_byte",
+        "choice_nll_raw",
+        "accuracy",
+    ]
     assert all("assumed" in each.basis for each in found)
-    assert "80%" in found[1].basis
+    assert found[2].difference == pytest.approx(64 * found[1].difference)
+    assert "64 bytes" in found[2].basis
+    assert "80%" in found[3].basis
     with pytest.raises(InputError, match="agreement is 2"):
         detectable_accuracy(items=10, agreement=2)

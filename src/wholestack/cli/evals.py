@@ -11,7 +11,6 @@ app = App(
     help_format="plaintext",
     result_action="return_value",
 )
-
 app.command(
     "wholestack.cli.evals_score:score",
     name="score",
@@ -21,4 +20,14 @@ app.command(
     "wholestack.cli.evals_write:write",
     name="write",
     help="Let a model write, take the answer out, judge it, and try the judge.",
+)
+app.command(
+    "wholestack.cli.evals_compare:compare",
+    name="compare",
+    help="Which model is better on the same items, and whether they can show it (exit 3: they cannot).",
+)
+app.command(
+    "wholestack.cli.evals_signal:signal",
+    name="signal",
+    help="How far models are apart against how far one is from itself, by metric, source and item.",
 )

@@ -15,11 +15,12 @@ from wholestack.cli.evals_progress import ScoringWatcher
 from wholestack.cli.output import print_json
 from wholestack.errors import InputError
 from wholestack.evals.backend import Backend, Expense, Opening
+from wholestack.evals.calibration import Calibration, TemperatureFit
+from wholestack.evals.detectable import detectable_before_scoring
 from wholestack.evals.items import ItemSet
 from wholestack.evals.models.opening import open_backend
 from wholestack.evals.results import PER_ITEM_FILE, Result, score_into
 from wholestack.evals.scores import Metric
-from wholestack.evals.statistics import ASSUMED_PAIRED_SD_BPB, Estimate, detectable_difference, t_interval
 from wholestack.evals.tasks import PURPOSES, Shots, Task, open_task, pose
 from wholestack.finding import EXIT_OK, EXIT_UNKNOWN
 from wholestack.record import to_builtins
@@ -133,13 +134,13 @@ def score(
     print(_before(item_set, backend), file=sys.stderr)
     if estimate:
         return EXIT_OK
-    with ScoringWatcher() as watcher:
+    with ScoringWatcher(sys.stderr) as watcher:
         result = score_into(backend, item_set, out, stem=items.stem, watch=watcher)
     if json:
         print_json(_document(result))
     else:
         _show(result)
-    return EXIT_OK if result.metrics.scored else EXIT_UNKNOWN
+    return EXIT_OK if result.summary.scored else EXIT_UNKNOWN
 
 
 def _task(
@@ -190,13 +191,17 @@ def _before(item_set: ItemSet, backend: Backend) -> str:
 
 
 def _detectable(items: int, groups: int) -> str:
-    if groups < 2:
-        return "smallest difference that can be seen: none, all items are one group"
-    found = detectable_difference(items=items, clusters=groups, paired_sd=ASSUMED_PAIRED_SD_BPB)
-    return (
-        f"smallest difference from another model that they can show: {found.difference:.3g} bits per byte\n"
-        f"  (found in {found.power:.0%} of cases, at level {found.level:g}; {found.basis})"
-    )
+    """What can be known before: nothing of these two models, so the assumption stands beside the number."""
+    found = detectable_before_scoring(items=items, clusters=groups)
+    if not found:
+        return "smallest difference between two models to be seen: none, all items are one group"
+    lines = [
+        f"smallest difference between two models to be seen (power {found[0].power:.0%}, level {found[0].level:g}):"
+    ]
+    for each in found:
+        name, _, unit = each.metric.partition(", ")
+        lines += [f"  {name:<12} {each.difference:.3g} {unit}", f"    {each.basis}"]
+    return "\n".join(lines)
 
 
 def _expense(expense: Expense) -> str:
@@ -204,7 +209,7 @@ def _expense(expense: Expense) -> str:
     if expense.written_tokens:
         parts.append(f"{expense.written_tokens:,} to write")
     parts.append("time unknown" if expense.seconds is None else f"about {_duration(expense.seconds)}")
-    if expense.usd is not None:
+    if expense.usd:
         parts.append(f"about {expense.usd:.2f} USD")
     return f"expense: {', '.join(parts)}" + (f" ({expense.basis})" if expense.basis else "")
 
@@ -220,17 +225,19 @@ def _duration(seconds: float) -> str:
 
 
 def _document(result: Result) -> dict[str, object]:
-    found = result.metrics
+    summary, task = result.summary, result.task
     return {
-        "metrics": found.metrics,
-        "items": found.items,
-        "scored": found.scored,
-        "unscorable": found.unscorable,
+        "metrics": summary.flat(),
+        "items": summary.items,
+        "scored": summary.scored,
+        "unscorable": summary.unscorable,
         "per_item": str(result.folder / PER_ITEM_FILE),
-        "purpose": found.purpose,
-        "task": found.task,
+        "truncated": summary.truncated,
+        "spanning": summary.spanning,
+        "purpose": task.purpose if task else "",
+        "task": task.name if task else "",
         "item_set": result.item_set.digest,
-        "key": found.key,
+        "key": result.plan.key,
         "model": to_builtins(result.identity) | {"digest": result.identity.digest},
         "folder": str(result.folder),
     }
@@ -238,40 +245,61 @@ def _document(result: Result) -> dict[str, object]:
 
 def _show(result: Result) -> None:
     """At most 80 columns, one purpose, every number with its error."""
-    found, console = result.metrics, Console(width=min(WIDTH, Console().width), highlight=False)
-    task = result.task
+    summary, task = result.summary, result.task
+    console = Console(width=min(WIDTH, Console().width), highlight=False, markup=False)
     console.print(f"\n{PURPOSES[task.purpose] if task else 'no task'}", style="bold")
-    console.print(f"{result.identity.name} on {found.task}[{result.item_set.digest[:8]}]", markup=False)
-    console.print(f"{found.scored:,} of {found.items:,} items scored")
-    for reason, count in found.unscorable.items():
+    console.print(f"{result.identity.name} on {task.name if task else 'items'}[{result.item_set.digest[:8]}]")
+    console.print(f"{summary.scored:,} of {summary.items:,} items scored")
+    for reason, count in summary.unscorable.items():
         console.print(f"  unscorable: {count:,}  {reason}")
-    if result.summary.truncated:
-        console.print(f"  {result.summary.truncated:,}  with the context cut on the left")
-    if result.summary.spanning:
-        console.print(f"  {result.summary.spanning:,}  with a token across context and choice, scored with the choice")
-    if result.summary.metrics:
-        console.print(_table(result.summary.metrics))
-    console.print(f"kept in {result.folder}", soft_wrap=True)
+    if summary.truncated:
+        console.print(f"  {summary.truncated:,}  with the context cut on the left")
+    if summary.spanning:
+        console.print(f"  {summary.spanning:,}  with a token across context and choice, scored with the choice")
+    if summary.metrics:
+        console.print()
+        console.print(_table(summary.metrics))
+        console.print()
+        console.print(_calibration(summary.calibrations))
+    console.print(f"\nkept in {result.folder}", soft_wrap=True)
 
 
 def _table(metrics: Sequence[Metric]) -> Table:
+    """Every metric; calibration errors stand in a table of their own, beside what chance would give."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("metric")
     for heading in ("value", "± error", "95 % interval"):
         table.add_column(heading, justify="right")
     table.add_column("unit")
     for metric in metrics:
-        interval = t_interval(
-            Estimate(
-                value=metric.value, standard_error=metric.standard_error, items=metric.items, clusters=metric.clusters
-            ),
-            level=0.95,
-        )
+        if not metric.name.startswith("ece_"):
+            table.add_row(
+                metric.name,
+                f"{metric.value:.4f}",
+                "" if metric.standard_error is None else f"{metric.standard_error:.4f}",
+                "" if metric.interval is None else f"{metric.interval.low:.4f} to {metric.interval.high:.4f}",
+                metric.unit,
+            )
+    return table
+
+
+def _calibration(calibrations: Sequence[Calibration]) -> Table:
+    """One row a normalisation; the temperature was fitted on one half and is judged on the other."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("calibration")
+    for heading in ("error", "if calibrated", "temperature", "loss before", "after", "area"):
+        table.add_column(heading, justify="right")
+    for each in calibrations:
+        fit = each.temperature
         table.add_row(
-            metric.name,
-            f"{metric.value:.4f}",
-            "" if metric.standard_error is None else f"{metric.standard_error:.4f}",
-            "" if interval is None else f"{interval.low:.4f} to {interval.high:.4f}",
-            metric.unit,
+            each.normalisation,
+            f"{each.ece:.4f}",
+            f"{each.ece_if_calibrated:.4f}",
+            *(("none", "", "") if fit is None else _of_fit(fit)),
+            f"{each.abstention.area:.4f}",
         )
     return table
+
+
+def _of_fit(fit: TemperatureFit) -> tuple[str, str, str]:
+    return f"{fit.temperature:.3g}", f"{fit.nll_before_nats:.4f}", f"{fit.nll_after_nats:.4f}"

@@ -50,6 +50,8 @@ class ItemScore(Record):
     """Whether a token spans the join of context and choice; it was scored with the choice."""
     positions: int = 0
     """Positions that were computed for it, padding included; 0 where nobody says."""
+    seal: str = ""
+    """What binds a line of a journal to its scoring; empty as a backend gives it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

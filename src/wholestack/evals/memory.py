@@ -11,9 +11,10 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import log
+from pathlib import Path
 
 from wholestack.errors import InputError
-from wholestack.evals.backend import Expense, Generation, ItemScore, ModelIdentity, Writing
+from wholestack.evals.backend import Expense, Generation, ItemScore, ModelIdentity, Opening, Writing
 from wholestack.evals.items import TOKEN_RULE, Item
 from wholestack.evals.prepared import TOO_LONG
 from wholestack.evals.rows import NOT_TEXT
@@ -146,6 +147,19 @@ class MemoryBackend:
         if temperature == 0:
             return probabilities.index(max(probabilities))
         return rng.choices(range(BYTES), [each ** (1 / temperature) for each in probabilities])[0]
+
+
+def open_memory(name: str, opening: Opening) -> MemoryBackend:
+    """``memory`` knows nothing, ``memory:FILE`` has counted the bytes of a file; nothing can be said besides.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    _, _, file = name.partition(":")
+    try:
+        return MemoryBackend(Path(file).read_bytes() if file else b"", name=name)
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read: {error.strerror}", remedy="name an existing file") from error
 
 
 def _bytes(text: str) -> bytes:

@@ -5,6 +5,7 @@ delimiter + choice_j and C those of the context alone. The shared context is the
 W_j, so it is the same for every choice and holds no text of any choice; the tokens of W_j behind it are scored. For a
 tokenizer with ``encode(a + b) != encode(a) + encode(b)`` the token that spans the join is thereby scored, with the
 few bytes of context inside it; such items are counted. A start token that the tokenizer puts first is context.
+An item that cannot be scored has a reason in place of tokens.
 
 A row is a context followed by the choices of its item without their last token, which predicts nothing that is
 scored. Its segments (0 context, 1... choices) say who may attend to whom, its positions restart behind the
@@ -12,10 +13,10 @@ context for each choice; so each choice sees exactly what it would see alone.
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +32,8 @@ from wholestack.record import digest
 NO_CONTEXT = "no token before the answer to predict it from"
 NO_TOKENS = "a choice has no tokens of its own"
 TOO_LONG = "a choice is longer than the model's context"
+NOT_TEXT = "holds half of a surrogate pair, which is not text"
+UNKNOWN_TOKEN = "a token is beyond the model's vocabulary"
 
 
 class Tokenizer(Protocol):
@@ -40,12 +43,20 @@ class Tokenizer(Protocol):
         """Token ids of a text."""
 
 
+@runtime_checkable
+class BatchTokenizer(Protocol):
+    """A :class:`Tokenizer` that is faster on many texts at once."""
+
+    def encode_batch(self, texts: Sequence[str]) -> Sequence[Sequence[int]]:
+        """Token ids of every text, each as ``encode`` gives them."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedItems:
     """The tokens of an item set; make it with :func:`prepare_items` or :meth:`load`."""
 
     item_set: str
-    """Digest of the item set."""
+    """Digest of the item set; empty for items without one."""
     context_tokens: int
     """Context length that the items were fitted to."""
     item_ids: Texts
@@ -146,17 +157,35 @@ class _Tokens:
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Limits:
+    """What tokens are fitted to."""
+
+    context_tokens: int
+    prefix: Sequence[int]
+    stand_in: Sequence[int]
+    vocabulary: int | None
+
+
 def prepare_items(
-    item_set: ItemSet, tokenizer: Tokenizer, *, context_tokens: int, prefix_token: int | None = None
+    item_set: ItemSet | Sequence[Item],
+    tokenizer: Tokenizer,
+    *,
+    context_tokens: int,
+    prefix_token: int | None = None,
+    empty_context_token: int | None = None,
+    vocabulary: int | None = None,
 ) -> PreparedItems:
     """Tokenise an item set once for every model with this tokenizer and context length.
 
     Args:
-        item_set: The items.
+        item_set: The items, sealed or as they are.
         tokenizer: Called with the context alone and with each choice behind it.
         context_tokens: Longest input of the model; a longer context is cut on its left, which is counted.
         prefix_token: Put before every text, for models that expect a start token; it survives truncation. Without
             one, an item whose context is empty cannot be scored.
+        empty_context_token: Stands for a context that has no token, where there is no prefix token.
+        vocabulary: Tokens that the model knows; an item with another cannot be scored. Default: not looked at.
 
     Raises:
         InputError: ``context_tokens`` is below 2, or the tokenizer puts an end token behind every text.
@@ -164,23 +193,29 @@ def prepare_items(
     if context_tokens < 2:
         raise InputError(f"context_tokens is {context_tokens}, must be at least 2")
     _refuse_end_token(tokenizer)
-    prefix = () if prefix_token is None else (prefix_token,)
-    found = [_fit(_tokenise(item, tokenizer), prefix, context_tokens) for item in item_set.items]
-    texts = [item.delimiter + choice for item in item_set.items for choice in item.choices]
-    answers = [answer for item, tokens in zip(item_set.items, found, strict=True) for answer in _answers(item, tokens)]
-    _, clusters = np.unique([item.cluster for item in item_set.items], return_inverse=True)
-    return PreparedItems(
-        item_set=item_set.digest,
+    items, identity = (item_set.items, item_set.digest) if isinstance(item_set, ItemSet) else (item_set, "")
+    limits = _Limits(
         context_tokens=context_tokens,
-        item_ids=np.array([item.id for item in item_set.items]),
-        sources=np.array([item.source for item in item_set.items]),
+        prefix=() if prefix_token is None else (prefix_token,),
+        stand_in=() if empty_context_token is None else (empty_context_token,),
+        vocabulary=vocabulary,
+    )
+    found = [_fit(tokens, limits) for tokens in _tokenise(items, tokenizer)]
+    texts = [item.delimiter + choice for item in items for choice in item.choices]
+    answers = [answer for item, tokens in zip(items, found, strict=True) for answer in _answers(item, tokens)]
+    _, clusters = np.unique([item.cluster for item in items], return_inverse=True)
+    return PreparedItems(
+        item_set=identity,
+        context_tokens=context_tokens,
+        item_ids=np.array([item.id for item in items], np.str_),
+        sources=np.array([item.source for item in items], np.str_),
         clusters=clusters.astype(np.int64),
-        gold=np.array([item.gold for item in item_set.items], np.int64),
-        reasons=np.array([tokens.reason for tokens in found]),
-        truncated=np.array([tokens.truncated for tokens in found]),
-        spanning=np.array([tokens.spanning for tokens in found]),
-        choice_offsets=_offsets([len(item.choices) for item in item_set.items]),
-        answer_bytes=np.array([len(text.encode()) for text in texts], np.int64),
+        gold=np.array([item.gold for item in items], np.int64),
+        reasons=np.array([tokens.reason for tokens in found], np.str_),
+        truncated=np.array([tokens.truncated for tokens in found], np.bool_),
+        spanning=np.array([tokens.spanning for tokens in found], np.bool_),
+        choice_offsets=_offsets([len(item.choices) for item in items]),
+        answer_bytes=np.array([len(text.encode(errors="surrogatepass")) for text in texts], np.int64),
         answer_chars=np.array([len(text) for text in texts], np.int64),
         context_offsets=_offsets([len(tokens.context) for tokens in found]),
         contexts=_flat([tokens.context for tokens in found]),
@@ -229,24 +264,50 @@ def lay_out(prepared: PreparedItems, *, share_context: bool = True) -> Rows:
     )
 
 
-def _tokenise(item: Item, tokenizer: Tokenizer) -> _Tokens:
-    """Apply the token rule, without any limit of length."""
-    alone = _encode(tokenizer, item.context)
-    whole = [_encode(tokenizer, f"{item.context}{item.delimiter}{choice}") for choice in item.choices]
+def _tokenise(items: Sequence[Item], tokenizer: Tokenizer) -> Iterator[_Tokens]:
+    """Apply the token rule to each item, without any limit of length."""
+    texts = [_texts(item) for item in items]
+    encoded = iter(_encode_all(tokenizer, [text for of_item in texts for text in of_item]))
+    for of_item in texts:
+        alone, *whole = [next(encoded) for _ in of_item] or [[]]
+        yield _split(alone, whole) if whole else _Tokens(reason=NOT_TEXT)
+
+
+def _texts(item: Item) -> list[str]:
+    """The context alone and each choice behind it; nothing if that is not text."""
+    texts = [item.context, *(f"{item.context}{item.delimiter}{choice}" for choice in item.choices)]
+    return texts if all(map(_is_text, texts)) else []
+
+
+def _is_text(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _split(alone: Sequence[int], whole: Sequence[Sequence[int]]) -> _Tokens:
+    """Cut the tokens of each whole text behind what it has in common with the context and the other choices."""
     shared = min(_common_prefix(alone, tokens) for tokens in whole)
     answers = [tokens[shared:] for tokens in whole]
-    if any(not answer for answer in answers):
+    if not all(answers):
         return _Tokens(reason=NO_TOKENS)
     return _Tokens(context=alone[:shared], answers=answers, spanning=shared < len(alone))
 
 
-def _fit(tokens: _Tokens, prefix: Sequence[int], context_tokens: int) -> _Tokens:
+def _fit(tokens: _Tokens, limits: _Limits) -> _Tokens:
     """Put the prefix first and cut the context so that the longest choice fits; the last token is no input."""
     if tokens.reason:
         return tokens
+    prefix = limits.prefix or (() if tokens.context else limits.stand_in)
     if not tokens.context and not prefix:
         return _Tokens(reason=NO_CONTEXT)
-    room = context_tokens - (max(map(len, tokens.answers)) - 1) - len(prefix)
+    if limits.vocabulary is not None and max(map(max, filter(None, (tokens.context, *tokens.answers)))) >= (
+        limits.vocabulary
+    ):
+        return _Tokens(reason=UNKNOWN_TOKEN)
+    room = limits.context_tokens - (max(map(len, tokens.answers)) - 1) - len(prefix)
     if room < (0 if prefix else 1):
         return _Tokens(reason=TOO_LONG)
     kept = tokens.context[max(0, len(tokens.context) - room) :]
@@ -260,6 +321,12 @@ def _fit(tokens: _Tokens, prefix: Sequence[int], context_tokens: int) -> _Tokens
 
 def _encode(tokenizer: Tokenizer, text: str) -> list[int]:
     return [int(token) for token in tokenizer.encode(text)]
+
+
+def _encode_all(tokenizer: Tokenizer, texts: Sequence[str]) -> Sequence[Sequence[int]]:
+    if isinstance(tokenizer, BatchTokenizer):
+        return tokenizer.encode_batch(texts)
+    return [_encode(tokenizer, text) for text in texts]
 
 
 def _answers(item: Item, tokens: _Tokens) -> Sequence[Sequence[int]]:
@@ -276,6 +343,8 @@ def _refuse_end_token(tokenizer: Tokenizer) -> None:
 
 
 def _common_prefix(left: Sequence[int], right: Sequence[int]) -> int:
+    if left == right[: len(left)]:
+        return len(left)
     for index, (one, other) in enumerate(zip(left, right, strict=False)):
         if one != other:
             return index

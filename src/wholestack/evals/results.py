@@ -6,8 +6,8 @@ folder, ``<items>-<model>-<first 8 digits of the key>/``, holds
 
 ``result.json``                   what was scored, with what (:class:`ScoringPlan`); written first
 ``items.jsonl``, ``manifest.json``  the sealed items, as the model read them
-``scores.jsonl``                  one :class:`SealedScore` an item, on the disk before it counts; a killed scoring
-                                  goes on behind its last line
+``scores.jsonl``                  one sealed :class:`ItemScore` an item, on the disk before it counts; a killed
+                                  scoring goes on behind its last line
 ``metrics.json``                  the numbers; no times in it, so two runs of one scoring are equal to the bit
 ``per_item.jsonl``                items, what was kept of their rows, and their scores; again a file of items
 
@@ -19,9 +19,10 @@ import os
 import platform
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -34,7 +35,7 @@ from wholestack.evals.items import Item, ItemSet, own_lines
 from wholestack.evals.scores import ItemScores, Scores, summarise
 from wholestack.evals.tasks import Task, task_of
 from wholestack.journal import JournalWriter, iterate_journal, write_atomic
-from wholestack.record import Record, digest, from_json, to_builtins, to_json
+from wholestack.record import Record, digest, from_json, to_json
 from wholestack.runs import lock_folder
 
 RULES = "scoring/1"
@@ -70,37 +71,7 @@ class ScoringPlan(Record):
     """Versions of Python and wholestack that began it; not in the key."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SealedScore(ItemScore):
-    """One line of the journal: a score, and what binds it to its scoring."""
-
-    check: str
-    """Hash of the score and the key."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricsFile(Record):
-    """What ``metrics.json`` holds."""
-
-    SCHEMA: ClassVar[str] = "metrics/1"
-
-    key: str
-    """Of the scoring."""
-    task: str
-    """Name of the task; empty if there was none."""
-    purpose: str
-    """What a good score would say; never compared across purposes."""
-    items: int
-    """Items and refused questions of the file."""
-    scored: int
-    """Items with a score."""
-    unscorable: dict[str, int]
-    """The others, counted by reason."""
-    metrics: dict[str, float]
-    """Flat, name to number; names without the item set."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Result:
     """A scoring as it stands in its folder."""
 
@@ -110,10 +81,8 @@ class Result:
     """What was scored with what."""
     item_set: ItemSet
     """The items."""
-    scores: ItemScores
-    """What the model gave; items without a line are unscorable for :data:`NOT_YET`."""
-    complete: bool
-    """Whether every item has its line."""
+    by_item: tuple[ItemScore, ...]
+    """What the model gave, in the order in which it did."""
 
     @property
     def identity(self) -> ModelIdentity:
@@ -131,29 +100,23 @@ class Result:
         return task_of(self.item_set)
 
     @property
+    def complete(self) -> bool:
+        """Whether every item has its line."""
+        return len(self.by_item) == len(self.items)
+
+    @cached_property
+    def scores(self) -> ItemScores:
+        """What the model gave as arrays; items without a line are unscorable for :data:`NOT_YET`."""
+        return item_scores(self.item_set, self.by_item)
+
+    @cached_property
     def summary(self) -> Scores:
-        """All numbers."""
-        return summarise(self.scores)
-
-    @property
-    def unscorable(self) -> dict[str, int]:
-        """By reason, refused questions of the file included."""
-        counted = Counter(self.item_set.manifest.passed_over)
-        counted.update(self.scores.reasons[self.scores.reasons != ""].tolist())
-        return dict(sorted(counted.items()))
-
-    @property
-    def metrics(self) -> MetricsFile:
-        """What ``metrics.json`` holds."""
-        summary, task = self.summary, self.task
-        return MetricsFile(
-            key=self.plan.key,
-            task=task.name if task else "",
-            purpose=task.purpose if task else "",
-            items=len(self.items) + sum(self.item_set.manifest.passed_over.values()),
-            scored=summary.scored,
-            unscorable=self.unscorable,
-            metrics=flat_metrics(summary),
+        """All numbers; questions of the file that are no items count as unscorable."""
+        found, refused = summarise(self.scores, thorough=True), self.item_set.manifest.passed_over
+        counted = Counter(found.unscorable) + Counter(refused)
+        # Positions depend on how a scoring was cut into batches, and with that on where it was interrupted.
+        return replace(
+            found, items=found.items + sum(refused.values()), unscorable=dict(sorted(counted.items())), positions=0
         )
 
 
@@ -200,14 +163,14 @@ def score_into(
         if watch:
             watch(len(there), len(item_set.items))
         if left:
-            with JournalWriter(folder / SCORES_FILE, SealedScore) as journal:
+            with JournalWriter(folder / SCORES_FILE, ItemScore) as journal:
                 for done, score in enumerate(_checked(left, backend.score(left)), start=len(there) + 1):
                     journal.append(_sealed(score, key))
                     if watch:
                         watch(done, len(item_set.items))
         result = read_result(folder)
-        write_atomic(folder / METRICS_FILE, to_json(result.metrics, indent=2))
-        write_atomic(folder / PER_ITEM_FILE, own_lines(item_set, _beside(result)))
+        write_atomic(folder / METRICS_FILE, to_json(result.summary, indent=2))
+        write_atomic(folder / PER_ITEM_FILE, own_lines(item_set, _beside(result.by_item)))
     return result
 
 
@@ -228,14 +191,7 @@ def read_result(folder: Path) -> Result:
         raise RecordError(
             f"{folder}: items, model and key do not belong together", remedy="score again into a new --out"
         )
-    found = _scores_in(folder, plan.key, item_set)
-    return Result(
-        folder=folder,
-        plan=plan,
-        item_set=item_set,
-        scores=item_scores(item_set, found),
-        complete=len(found) == len(item_set.items),
-    )
+    return Result(folder=folder, plan=plan, item_set=item_set, by_item=tuple(_scores_in(folder, plan.key, item_set)))
 
 
 def item_scores(item_set: ItemSet, scores: Iterable[ItemScore]) -> ItemScores:
@@ -264,31 +220,6 @@ def item_scores(item_set: ItemSet, scores: Iterable[ItemScore]) -> ItemScores:
         answer_tokens=np.array([count for item, score in pairs for count in score.tokens or _none(item, 0)], np.int64),
         positions=sum(score.positions for score in found),
     )
-
-
-def flat_metrics(summary: Scores) -> dict[str, float]:
-    """All numbers of a summary under flat names: a metric's own, its error with ``_se``, others with their path."""
-    flat: dict[str, float] = {}
-    for metric in summary.metrics:
-        flat[metric.name] = metric.value
-        if metric.standard_error is not None:
-            flat[f"{metric.name}_se"] = metric.standard_error
-    known = ("schema", "item_set", "metrics", "items", "scored", "unscorable", "positions")
-    for name, value in to_builtins(summary).items():
-        if name not in known:
-            flat.update(_numbers(name, value))
-    return flat
-
-
-def _numbers(path: str, value: Any) -> Iterator[tuple[str, float]]:
-    if isinstance(value, Mapping):
-        for name, inner in value.items():
-            yield from _numbers(f"{path}.{name}", inner)
-    elif isinstance(value, list | tuple):
-        for index, inner in enumerate(value):
-            yield from _numbers(f"{path}.{inner.get('name', index) if isinstance(inner, Mapping) else index}", inner)
-    elif isinstance(value, int | float):
-        yield path, value
 
 
 @contextmanager
@@ -333,9 +264,9 @@ def _scores_in(folder: Path, key: str, item_set: ItemSet) -> list[ItemScore]:
     items = {item.id: item for item in item_set.items}
     path = folder / SCORES_FILE
     found: dict[str, ItemScore] = {}
-    for number, line in enumerate(iterate_journal(path, SealedScore), start=1):
-        score = _unsealed(line)
-        sound = _sealed(score, key).check == line.check and line.id in items and line.id not in found
+    for number, line in enumerate(iterate_journal(path, ItemScore), start=1):
+        score = replace(line, seal="")
+        sound = _sealed(score, key) == line and line.id in items and line.id not in found
         if not sound or _misfit(items[line.id], score):
             raise RecordError(
                 f"{path}:{number}: is damaged, doubled, or from another scoring",
@@ -367,27 +298,14 @@ def _misfit(item: Item, score: ItemScore) -> str:
     return "" if all(map(math.isfinite, score.nll_nats)) else NOT_FINITE
 
 
-def _sealed(score: ItemScore, key: str) -> SealedScore:
-    plain = to_builtins(score)
-    return SealedScore(**{**plain, "nll_nats": score.nll_nats, "tokens": score.tokens}, check=digest(key, plain))
+def _sealed(score: ItemScore, key: str) -> ItemScore:
+    return replace(score, seal=digest(key, replace(score, seal="")))
 
 
-def _unsealed(line: SealedScore) -> ItemScore:
-    return ItemScore(
-        id=line.id,
-        reason=line.reason,
-        nll_nats=line.nll_nats,
-        tokens=line.tokens,
-        truncated=line.truncated,
-        spanning=line.spanning,
-        positions=line.positions,
-    )
-
-
-def _beside(result: Result) -> dict[str, dict[str, Any]]:
+def _beside(scores: Iterable[ItemScore]) -> dict[str, dict[str, Any]]:
     """What stands beside each item in ``per_item.jsonl``."""
-    lines = _scores_in(result.folder, result.plan.key, result.item_set)
-    return {score.id: {name: value for name, value in to_builtins(score).items() if name != "id"} for score in lines}
+    said = ("reason", "nll_nats", "tokens", "truncated", "spanning")
+    return {score.id: {name: getattr(score, name) for name in said} for score in scores}
 
 
 def _none(item: Item, nothing: Any) -> list[Any]:

@@ -352,7 +352,7 @@ def item_values(scores: ItemScores, metric: str) -> tuple[Floats, Floats]:
     if metric == "answer_bpb":
         return bits, answer_bytes
     if metric == "answer_bpb_macro":
-        return bits / answer_bytes, ones
+        return bits / np.maximum(answer_bytes, 1), ones
     for normalisation in NORMALISATIONS:
         outcome = outcomes(scores, normalisation)
         for name, values in (("choice_nll", outcome.nll), ("accuracy", outcome.credit), ("brier", outcome.brier)):

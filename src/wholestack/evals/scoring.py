@@ -21,7 +21,7 @@ from torch.nn import functional
 
 from wholestack.errors import InputError
 from wholestack.evals.prepared import PreparedItems, Rows, lay_out
-from wholestack.evals.scores import ItemScores, Scores, summarise
+from wholestack.evals.scores import ItemScores, Scores, Texts, summarise
 from wholestack.evals.statistics import ASSUMED_PAIRED_SD_BPB, Floats, Ints
 
 Padding = Literal["right", "left"]
@@ -72,12 +72,26 @@ class _Batch:
     """``[B, T]``."""
     segments: Ints
     """``[B, T]``."""
+    order: Ints
+    """``[B]``, number of each row among all."""
     rows: Ints
     """``[N]``, row of each scored token."""
     places: Ints
     """``[N]``, place in the row whose logits predict it."""
     scored: Ints
     """``[N]``, its index among all scored tokens."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChoiceScores:
+    """What a model gave to prepared items."""
+
+    nll_nats: Floats
+    """``[choices]``, minus log-likelihood; 0 for those of an item without scores."""
+    reasons: Texts
+    """``[items]``, why the item has no scores; empty if it has."""
+    positions: Ints
+    """``[items]``, positions computed for each, padding included."""
 
 
 def score(
@@ -122,6 +136,22 @@ def score_items(
     Raises:
         InputError: the model cannot do what was asked, does not know a token, or returns another shape.
     """
+    return _collect(
+        prepared,
+        score_choices(model, prepared, batch_size=batch_size, device=device, padding=padding, context_use=context_use),
+    )
+
+
+def score_choices(
+    model: Model | nn.Module,
+    prepared: PreparedItems,
+    *,
+    batch_size: int = 8,
+    device: str | torch.device = "cpu",
+    padding: Padding = "right",
+    context_use: ContextUse = "auto",
+) -> ChoiceScores:
+    """What :func:`score_items` computes, without what the items say of themselves; arguments as there."""
     if batch_size < 1:
         raise InputError(f"batch_size is {batch_size}, must be at least 1")
     steerable = _is_split(model) or _takes_positions_and_mask(model)
@@ -131,12 +161,21 @@ def score_items(
     rows = lay_out(prepared, share_context=share)
     logits_at = _logits_at(model, steerable)
     nll_nats = np.zeros(len(rows.targets))
-    positions = 0
+    item_of_row = _item_of_row(prepared, rows)
+    positions = np.zeros(len(prepared.gold), np.int64)
     with _evaluating(model), torch.inference_mode():
         for batch in _batches(rows, batch_size, padding):
-            positions += batch.tokens.size
+            np.add.at(positions, item_of_row[batch.order], batch.tokens.shape[1])
             nll_nats[batch.scored] = _nll_of_batch(logits_at, batch, rows.targets[batch.scored], torch.device(device))
-    return _collect(prepared, rows, nll_nats, positions)
+    return collect_choices(prepared, rows.choices, nll_nats, positions)
+
+
+def _item_of_row(prepared: PreparedItems, rows: Rows) -> Ints:
+    """``[rows]``."""
+    row_of_query = np.searchsorted(rows.offsets, rows.queries, side="right") - 1
+    item_of_row = np.zeros(len(rows.lengths), np.int64)
+    item_of_row[row_of_query] = np.searchsorted(prepared.choice_offsets, rows.choices, side="right") - 1
+    return item_of_row
 
 
 LogitsAt = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
@@ -220,36 +259,48 @@ def _batches(rows: Rows, batch_size: int, padding: Padding) -> Iterator[_Batch]:
             tokens=np.where(real, rows.tokens[source], 0),
             positions=np.where(real, rows.positions[source], 0),
             segments=np.where(real, rows.segments[source], _PADDING_SEGMENT),
+            order=chosen,
             rows=row,
             places=rows.queries[scored] - rows.offsets[chosen][row] + shifts[row],
             scored=scored,
         )
 
 
-def _collect(prepared: PreparedItems, rows: Rows, nll_nats: Floats, positions: int) -> ItemScores:
-    """Sum over the tokens of each choice; an item with any number that is not finite is unscorable."""
-    choices = int(prepared.choice_offsets[-1])
+def collect_choices(prepared: PreparedItems, choices: Ints, nll_nats: Floats, positions: Ints) -> ChoiceScores:
+    """Sum over the tokens of each choice; an item with any number that is not finite is unscorable.
+
+    Args:
+        prepared: The items.
+        choices: ``[scored tokens]``, choice of each over all items.
+        nll_nats: ``[scored tokens]``.
+        positions: ``[items]``, positions computed for each.
+    """
+    count = int(prepared.choice_offsets[-1])
     finite = np.isfinite(nll_nats)
-    bad_choices = np.bincount(rows.choices[~finite], minlength=choices) > 0
+    bad_choices = np.bincount(choices[~finite].astype(np.int64), minlength=count) > 0
     bad_items = np.add.reduceat(bad_choices.astype(np.int64), prepared.choice_offsets[:-1]) > 0
-    totals: Floats = np.zeros(choices)
-    np.add.at(totals, rows.choices[finite], nll_nats[finite])
+    totals: Floats = np.zeros(count)
+    np.add.at(totals, choices[finite].astype(np.int64), nll_nats[finite])
     totals[np.repeat(bad_items, np.diff(prepared.choice_offsets))] = 0
+    return ChoiceScores(nll_nats=totals, reasons=np.where(bad_items, NOT_FINITE, prepared.reasons), positions=positions)
+
+
+def _collect(prepared: PreparedItems, found: ChoiceScores) -> ItemScores:
     return ItemScores(
         item_set=prepared.item_set,
         item_ids=prepared.item_ids,
         sources=prepared.sources,
         clusters=prepared.clusters,
         gold=prepared.gold,
-        reasons=np.where(bad_items, NOT_FINITE, prepared.reasons),
+        reasons=found.reasons,
         truncated=prepared.truncated,
         spanning=prepared.spanning,
         choice_offsets=prepared.choice_offsets,
-        nll_nats=totals,
+        nll_nats=found.nll_nats,
         answer_bytes=prepared.answer_bytes,
         answer_chars=prepared.answer_chars,
         answer_tokens=prepared.answer_tokens,
-        positions=positions,
+        positions=int(found.positions.sum()),
     )
 
 

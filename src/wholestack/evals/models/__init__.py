@@ -1,1 +1,1 @@
-"""Models that can be evaluated: one file a kind, opened by name in ``opening.py``."""
+"""Models that can be evaluated: one module a backend, found by :func:`wholestack.evals.models.opening.open_backend`."""

@@ -1,26 +1,102 @@
-"""Open a model by name."""
+"""From what a user calls a model to the backend that runs it.
 
+A plain table: what a name looks like, and where its backend is opened. The module of a backend, and with it torch, is
+imported only when a name is its own.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 from wholestack.errors import InputError
 from wholestack.evals.backend import Backend, Opening
-from wholestack.evals.memory import MemoryBackend
+
+_EXTRAS = {"torch": "train", "transformers": "hf", "safetensors": "hf", "gguf": "hf"}
 
 
-def open_backend(name: str, opening: Opening) -> Backend:
-    """The model that a user named: ``memory`` knows nothing, ``memory:FILE`` has counted the bytes of a file.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackendKind:
+    """One line of the table."""
+
+    says: str
+    """What a user may write, for the message that lists what is possible."""
+    takes: Callable[[str], bool]
+    """Whether a name is of this kind; looks at the name and the disk only."""
+    opens: str
+    """``module:function`` that opens it: (name, :class:`Opening`) to :class:`Backend`."""
+
+
+def _has(pattern: str) -> Callable[[str], bool]:
+    return lambda name: any(True for _ in Path(name).glob(pattern))
+
+
+def _is_checkpoint(name: str) -> bool:
+    return (
+        name.endswith(".pt")
+        or any(map(_has("step-*.pt"), (name, f"{name}/checkpoints")))
+        or (_has("jobs/*/checkpoints/step-*.pt")(name))
+    )
+
+
+KINDS: tuple[BackendKind, ...] = (
+    BackendKind(
+        says="smollm2",
+        takes=lambda name: name == "smollm2",
+        opens="wholestack.evals.models.gguf:open_smollm2",
+    ),
+    BackendKind(
+        says="memory (knows nothing) or memory:FILE (n-grams of its bytes)",
+        takes=lambda name: name == "memory" or name.startswith("memory:"),
+        opens="wholestack.evals.memory:open_memory",
+    ),
+    BackendKind(
+        says="http(s)://... (an endpoint)",
+        takes=lambda name: name.startswith(("http://", "https://")),
+        opens="wholestack.evals.models.endpoint:open_endpoint",
+    ),
+    BackendKind(
+        says="FILE.gguf",
+        takes=lambda name: name.endswith(".gguf"),
+        opens="wholestack.evals.models.gguf:open_gguf",
+    ),
+    BackendKind(
+        says="a checkpoint or run of pretrain",
+        takes=_is_checkpoint,
+        opens="wholestack.evals.models.pretrained:open_checkpoint",
+    ),
+    BackendKind(
+        says="a Hugging Face folder",
+        takes=_has("config.json"),
+        opens="wholestack.evals.models.transformers:open_folder",
+    ),
+)
+"""The built-in backends; the first that takes a name opens it."""
+
+
+def open_backend(name: str, opening: Opening, *, kinds: tuple[BackendKind, ...] = KINDS) -> Backend:
+    """Open a model.
+
+    Args:
+        name: What the user calls it.
+        opening: What the user says about it besides.
+        kinds: The table.
 
     Raises:
-        InputError: there is no such model, or its file cannot be read.
+        InputError: no kind takes the name, a library is missing, or the model cannot be opened.
     """
-    if name.startswith(("http://", "https://")):
-        from wholestack.evals.models.endpoint import open_endpoint
-
-        return open_endpoint(name, opening)
-    kind, _, file = name.partition(":")
-    if kind != "memory":
-        raise InputError(f"no model {name!r}", remedy="name memory or memory:FILE")
+    kind = next((each for each in kinds if each.takes(name)), None)
+    if kind is None:
+        what = f"the folder {name} holds no model" if Path(name).is_dir() else f"there is no model {name!r}"
+        raise InputError(what, remedy=f"a model is one of: {', '.join(each.says for each in kinds)}")
+    if name.endswith((".gguf", ".pt")) and not Path(name).is_file():
+        raise InputError(f"{name}: there is no such file")
+    module, function = kind.opens.split(":")
     try:
-        return MemoryBackend(Path(file).read_bytes() if file else b"", name=name)
-    except OSError as error:
-        raise InputError(f"{file}: cannot be read: {error.strerror}", remedy="name an existing file") from error
+        opened: Callable[[str, Opening], Backend] = getattr(import_module(module), function)
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        extra = _EXTRAS.get(missing)
+        remedy = f"pip install 'wholestack[{extra}]'" if extra else f"install {missing}"
+        raise InputError(f"{name}: needs {error.name}, which is not installed", remedy=remedy) from error
+    return opened(name, opening)

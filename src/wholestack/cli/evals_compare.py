@@ -1,0 +1,58 @@
+"""``wholestack evals compare``: which model is better on the same items, and whether that can be seen."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from wholestack.cli.evals_comparing import comparison_text, verdict_text
+from wholestack.cli.output import print_json
+from wholestack.evals.comparison import ITEMS_SHOWN, Comparison, compare_results
+from wholestack.evals.loading import load_scored
+from wholestack.finding import EXIT_OK, EXIT_UNKNOWN
+from wholestack.record import to_builtins
+
+Json = Annotated[bool, Parameter(negative="")]
+
+
+def compare(
+    *results: Path,
+    metric: str = "answer_bpb",
+    common: Json = False,
+    cluster: str = "",
+    shown: int = ITEMS_SHOWN,
+    json: Json = False,
+) -> int:
+    """Say which model is better on the same items, by how much, and whether these items can show it.
+
+    Exit codes: 0 when every pair is decided or equal on every item, 3 when some pair cannot be told apart.
+
+    Parameters
+    ----------
+    results
+        Two or more result folders of `wholestack evals score` or of lm-evaluation-harness with --log_samples.
+    metric
+        answer_bpb, answer_bpb_macro, or accuracy, choice_nll or brier, alone (raw) or with _per_byte,
+        _per_token or _per_char.
+    common
+        Compare the items in common where the results are of different items.
+    cluster
+        For lm-evaluation-harness: field of the documents whose equal values are not independent.
+    shown
+        Most items listed for a pair.
+    json
+        Print one JSON document.
+    """
+    found = compare_results(
+        [load_scored(each, cluster=cluster) for each in results], metric=metric, common=common, shown=max(0, shown)
+    )
+    if json:
+        texts = [verdict_text(found, pair) for pair in found.pairs]
+        print_json(to_builtins(found) | {"verdicts": texts})
+    else:
+        print(comparison_text(found))
+    return _code(found)
+
+
+def _code(found: Comparison) -> int:
+    return EXIT_UNKNOWN if any(pair.verdict == "unknown" for pair in found.pairs) else EXIT_OK

@@ -1,0 +1,157 @@
+"""The text of a comparison, 80 columns wide."""
+
+import textwrap
+from collections.abc import Iterator
+
+from wholestack.evals.comparison import MOST_ITEMS, Comparison, Pair
+from wholestack.evals.statistics import DetectableDifference, Interval
+
+WIDTH = 80
+_NAME_WIDTH = 44
+
+
+def comparison_text(found: Comparison) -> str:
+    """Everything that a comparison says, the verdict of every pair in plain words."""
+    return "\n".join(
+        [
+            *_heading(found),
+            *_models(found),
+            *(line for pair in found.pairs for line in _pair(found, pair)),
+            *(_order(found) if len(found.models) > 2 else ()),
+        ]
+    )
+
+
+def letter(place: int) -> str:
+    """Name of a model in the text: A, B, ... Z, A2, B2, ..."""
+    return chr(ord("A") + place % 26) + (str(place // 26 + 1) if place >= 26 else "")
+
+
+def verdict_text(found: Comparison, pair: Pair) -> str:
+    """One sentence or two: which is better by how much, or what would have to be done to see it."""
+    one, other = letter(pair.first), letter(pair.second)
+    unit = f" {found.unit}" if found.unit else ""
+    if pair.verdict == "same":
+        return f"{one} and {other} are equal: the same {found.metric.partition('[')[0]} on every item."
+    if pair.verdict == "unknown":
+        return f"{one} and {other} cannot be told apart: {_why_not(found, pair, unit)}"
+    better, worse = (other, one) if pair.verdict == "second" else (one, other)
+    return f"{better} is better than {worse} by {abs(pair.difference):.4g}{unit}{_interval(pair, absolute=True)}."
+
+
+def _why_not(found: Comparison, pair: Pair, unit: str) -> str:
+    one, other = letter(pair.first), letter(pair.second)
+    said = f"{other} - {one} is {pair.difference:+.4g}{unit}{_interval(pair)}. "
+    if pair.detectable is None:
+        return said + "All items are of one cluster, so nothing says how far the difference would scatter."
+    said += f"These items show {_detectable(pair.detectable)}; "
+    if pair.items_needed:
+        return said + f"if the true one is as found, about {pair.items_needed:,} items like these would show it."
+    if pair.detectable.difference <= abs(pair.difference):
+        reason = "with so many comparisons" if len(found.pairs) > 1 else "on so few items that only one has right"
+        return said + f"the one found is larger, but {reason} it may be chance (p = {pair.p_holm:.2g})."
+    return said + f"one as small as found would take more than {MOST_ITEMS:,} items."
+
+
+def _interval(pair: Pair, *, absolute: bool = False) -> str:
+    if pair.interval is None:
+        return ""
+    turned = pair.interval
+    if absolute and pair.difference < 0:
+        turned = Interval(low=-turned.high, high=-turned.low, level=turned.level)
+    sign = "" if absolute else "+"
+    return f" ({turned.level:.0%} interval {turned.low:{sign}.4g} to {turned.high:{sign}.4g})"
+
+
+def _heading(found: Comparison) -> Iterator[str]:
+    direction = "lower" if found.lower_is_better else "higher"
+    yield f"{found.metric}, {direction} is better{f', {found.unit}' if found.unit else ''}"
+    independent = "each taken as independent" if found.clusters == found.items else f"{found.clusters:,} clusters"
+    yield f"{found.items:,} items scored by all, {independent}"
+    if found.not_by_all:
+        yield f"{found.not_by_all:,} more were not scored by every model and are not compared"
+    yield ""
+
+
+def _models(found: Comparison) -> Iterator[str]:
+    yield f"   {'model':<{_NAME_WIDTH}}  {'value':>10}  {'error alone':>11}"
+    ambiguous = len({model.name for model in found.models}) < len(found.models)
+    for place, model in enumerate(found.models):
+        name = model.path[-_NAME_WIDTH:] if ambiguous else model.name
+        error = "-" if model.standard_error is None else f"{model.standard_error:.4f}"
+        yield f"{letter(place):<2} {_cut(name, _NAME_WIDTH):<{_NAME_WIDTH}}  {model.value:>10.4f}  {error:>11}"
+        for reason, count in model.unscorable.items():
+            yield _cut(f"   {count:,} not scored: {reason}", WIDTH)
+        if model.left_out:
+            yield f"   {model.left_out:,} items of it are not in all results and are left out"
+
+
+def _pair(found: Comparison, pair: Pair) -> Iterator[str]:
+    yield ""
+    yield from textwrap.wrap(verdict_text(found, pair), WIDTH)
+    if pair.verdict == "same":
+        return
+    yield from _indented(_evidence(found, pair))
+    if pair.sources:
+        yield from _sources(pair)
+    flips = pair.flips
+    yield from _indented(
+        f"right answers ({flips.normalisation}): only {letter(pair.first)} {flips.only_first:,},"
+        f" only {letter(pair.second)} {flips.only_second:,}"
+    )
+    if pair.items_apart:
+        yield from _items(pair)
+
+
+def _evidence(found: Comparison, pair: Pair) -> str:
+    parts = []
+    if pair.p_holm is not None:
+        adjusted = f" for {len(found.pairs)} pairs (Holm)" if len(found.pairs) > 1 else ""
+        parts.append(f"p = {pair.p_holm:.2g}{adjusted}")
+    if pair.exact is not None:
+        parts.append(
+            f"exact test on {pair.exact.only_first_right + pair.exact.only_second_right:,} items that only one has"
+            f" right: p = {pair.exact.p_value:.2g}"
+        )
+    if pair.detectable is not None and pair.verdict != "unknown":
+        parts.append(f"these items show {_detectable(pair.detectable)}")
+    return "; ".join(parts)
+
+
+def _detectable(found: DetectableDifference) -> str:
+    return f"a true difference of {found.difference:.2g} or more ({found.power:.0%} of times)"
+
+
+def _sources(pair: Pair) -> Iterator[str]:
+    differences = f"{letter(pair.second)} - {letter(pair.first)}"
+    yield f"  {'source':<28} {'items':>7}  {differences:>9}  interval"
+    for each in sorted(pair.sources, key=lambda each: -abs(each.difference)):
+        span = f"{each.interval.low:+.4f} to {each.interval.high:+.4f}" if each.interval else "one cluster"
+        mark = "differs" if each.differs else ""
+        yield f"  {_cut(each.source, 28):<28} {each.items:>7,}  {each.difference:>+9.4f}  {span:<22}{mark}".rstrip()
+    yield from _indented(f"intervals are of one source; 'differs' holds for all {len(pair.sources)} together (Holm)")
+
+
+def _items(pair: Pair) -> Iterator[str]:
+    one, other = letter(pair.first), letter(pair.second)
+    yield f"  furthest apart in the log-likelihood of the right answer, nats: {one}, {other}"
+    for each in pair.items_apart:
+        text = _cut(f"{each.context[-34:]} | {each.answer}", 56)
+        yield f"  {each.first_nats:>9.2f} {each.second_nats:>9.2f}  {text}".rstrip()
+
+
+def _order(found: Comparison) -> Iterator[str]:
+    yield ""
+    yield "from best to worst:"
+    for rank in found.ranking:
+        apart = ", ".join(letter(other) for other in rank.not_apart_from)
+        note = f"  not to be told from {apart}" if apart else ""
+        yield _cut(f"  {letter(rank.model):<2} {found.models[rank.model].value:>10.4f}{note}", WIDTH)
+
+
+def _indented(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="  ")
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 3] + "..."

@@ -1,0 +1,320 @@
+"""The scorer for models with a key-value cache: what several texts have in common is read once.
+
+A row is an item: its context, then all its choices, each seeing the context and itself. A batch of rows is read in
+up to three stages: what all contexts of a group begin with (few-shot examples), once; then as much context as every
+row of the batch has, with plain causal attention, which needs no mask; then the rest with a mask of [rest, row]. So
+padding stands only at the end of a row, and no mask grows with the square of a long context. Logits are computed once
+for each place that predicts something, however many choices it predicts.
+
+A model that ignores the caller's masks or positions reads one row a choice instead.
+
+Shapes: B rows, T places of a row, D width, V vocabulary.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from wholestack.errors import InputError
+from wholestack.evals.prepared import PreparedItems
+from wholestack.evals.scoring import ChoiceScores, collect_choices
+from wholestack.evals.statistics import Floats, Ints
+
+LEAST_COMMON_TOKENS = 48
+"""A common beginning of contexts is read once if it is at least so long; copying its keys costs something too."""
+MOST_PLACES = 16_384
+"""Most places of a batch: bounds memory at long contexts."""
+LEAST_UNMASKED_PLACES = 96
+"""Contexts are read before the choices from this length on; below it one pass with a small mask is faster."""
+_PADDING = -1
+_MOST_LOGITS = 1 << 23
+"""Most numbers in one block of logits."""
+
+
+class CachedModel(Protocol):
+    """A causal model with a key-value cache."""
+
+    @property
+    def shared_tokens(self) -> int:
+        """Longest text for which it obeys masks and positions; a longer one is read alone, from its start."""
+
+    def read(
+        self,
+        tokens: Tensor,
+        *,
+        past: Any = None,
+        positions: Tensor | None = None,
+        mask: Tensor | None = None,
+        keep: bool = False,
+    ) -> tuple[Tensor, Any]:
+        """Hidden states ``[B, T, D]`` of tokens ``[B, T]``, and the cache with them added; ``past`` is used up.
+
+        Args:
+            tokens: What is read.
+            past: What was read before, from an earlier call.
+            positions: ``[B, T]``; default 0, 1, 2, ...
+            mask: ``[B, 1, T, past + T]``, true where attention is allowed; default causal.
+            keep: Whether a cache is wanted, to read on behind these tokens.
+        """
+
+    def repeated(self, past: Any, rows: int) -> Any:
+        """A copy of a cache of one row with so many rows, which leaves the original as it is."""
+
+    def unembed(self, hidden: Tensor) -> Tensor:
+        """Logits ``[N, V]`` of hidden states ``[N, D]``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Texts:
+    """One row: a context, and what is read behind it."""
+
+    item: int
+    context: Ints
+    """Tokens, those of the common beginning left out."""
+    answers: Sequence[Ints]
+    """Scored tokens of each choice."""
+    first_choice: int
+    """Number of the first choice over all items."""
+
+    @property
+    def behind(self) -> int:
+        """Places of the choices: each without its last token, which predicts nothing that is scored."""
+        return sum(len(answer) - 1 for answer in self.answers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Group:
+    """Rows whose contexts begin alike."""
+
+    common: Ints
+    rows: Sequence[_Texts]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Block:
+    """Some rows as a rectangle, and what is scored in them."""
+
+    tokens: Ints
+    """``[B, T]``."""
+    positions: Ints
+    """``[B, T]``, counted from the start of the whole context."""
+    segments: Ints
+    """``[B, T]``, 0 context, from 1 the choices, -1 padding."""
+    places: Ints
+    """``[N]``, which of the B x T places predicts each scored token."""
+    targets: Ints
+    """``[N]``, the scored tokens."""
+    choices: Ints
+    """``[N]``, number of the choice over all items."""
+
+
+def score_choices(
+    model: CachedModel, prepared: PreparedItems, *, batch_size: int = 8, device: str | torch.device = "cpu"
+) -> ChoiceScores:
+    """Minus log-likelihood of every choice of every item that can be scored.
+
+    Args:
+        model: The model, in eval mode.
+        prepared: The items, tokenised for it.
+        batch_size: Most rows a batch.
+        device: Where the model is.
+
+    Raises:
+        InputError: ``batch_size`` is below 1.
+    """
+    if batch_size < 1:
+        raise InputError(f"batch_size is {batch_size}, must be at least 1")
+    tally = _Tally(choices=[], nll_nats=[], positions=np.zeros(len(prepared.gold), np.int64))
+    short, long = _rows(prepared, model.shared_tokens)
+    with torch.inference_mode():
+        for group in _groups(short):
+            past = None
+            if len(group.common):
+                past = model.read(_tensor(group.common[None], device), keep=True)[1]
+                tally.positions[group.rows[0].item] += len(group.common)
+            for rows in _batches(group.rows, batch_size):
+                block = _lay_out(rows, len(group.common))
+                tally.add(rows, block, model, _read(model, block, past, _shortest(rows), device))
+        for rows in _batches(long, batch_size):
+            block = _lay_out(rows, 0)
+            tally.add(rows, block, model, model.read(_tensor(block.tokens, device))[0])
+    return collect_choices(prepared, _joined(tally.choices), _joined(tally.nll_nats), tally.positions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tally:
+    """What was found so far."""
+
+    choices: list[Ints]
+    nll_nats: list[Floats]
+    positions: Ints
+
+    def add(self, rows: Sequence[_Texts], block: _Block, model: CachedModel, states: Tensor) -> None:
+        self.nll_nats.append(_nll_at(model, states.flatten(0, 1), block.places, block.targets))
+        self.choices.append(block.choices)
+        np.add.at(self.positions, [row.item for row in rows], block.tokens.shape[1])
+
+
+def _rows(prepared: PreparedItems, shared_tokens: int) -> tuple[list[_Texts], list[_Texts]]:
+    """One row an item; and for items with a text too long for sharing, one row a choice."""
+    contexts = np.split(prepared.contexts, prepared.context_offsets[1:-1])
+    answers = np.split(prepared.answers, prepared.answer_offsets[1:-1])
+    short: list[_Texts] = []
+    long: list[_Texts] = []
+    for item in np.flatnonzero(prepared.reasons == "").tolist():
+        first, end = prepared.choice_offsets[item : item + 2].tolist()
+        row = _Texts(item=item, context=contexts[item], answers=answers[first:end], first_choice=first)
+        if len(row.context) + max(map(len, row.answers)) - 1 <= shared_tokens:
+            short.append(row)
+        else:
+            long += [
+                _Texts(item=item, context=row.context, answers=[answer], first_choice=first + nth)
+                for nth, answer in enumerate(row.answers)
+            ]
+    return short, long
+
+
+def _groups(rows: Sequence[_Texts]) -> Iterator[_Group]:
+    """Rows by what their contexts begin with; those that begin like no other come last, together."""
+    alone: list[_Texts] = []
+    for group in _neighbours(sorted(rows, key=lambda row: row.context.tolist())):
+        common = min(_common_length(group[0].context, group[-1].context), _shortest(group) - 1)
+        if len(group) > 1 and common >= LEAST_COMMON_TOKENS:
+            yield _Group(common=group[0].context[:common], rows=[_without(row, common) for row in group])
+        else:
+            alone += group
+    if alone:
+        yield _Group(common=np.zeros(0, np.int64), rows=alone)
+
+
+def _shortest(rows: Sequence[_Texts]) -> int:
+    return min(len(row.context) for row in rows)
+
+
+def _neighbours(rows: Sequence[_Texts]) -> Iterator[list[_Texts]]:
+    """Runs of sorted rows in which each shares with the first at least half of what the first two share."""
+    run: list[_Texts] = []
+    shared = 0
+    for row in rows:
+        common = _common_length(run[0].context, row.context) if run else 0
+        if run and common >= LEAST_COMMON_TOKENS and 2 * common >= shared:
+            shared = shared or common
+            run.append(row)
+        else:
+            if run:
+                yield run
+            run, shared = [row], 0
+    if run:
+        yield run
+
+
+def _common_length(left: Ints, right: Ints) -> int:
+    length = min(len(left), len(right))
+    different = np.flatnonzero(left[:length] != right[:length])
+    return int(different[0]) if len(different) else length
+
+
+def _without(row: _Texts, common: int) -> _Texts:
+    return _Texts(item=row.item, context=row.context[common:], answers=row.answers, first_choice=row.first_choice)
+
+
+def _batches(rows: Sequence[_Texts], batch_size: int) -> Iterator[Sequence[_Texts]]:
+    """Rows of similar size, longest first, so that little is padded and memory is at its most at once."""
+    ordered = sorted(rows, key=lambda row: (-(len(row.context) + row.behind), -len(row.context)))
+    start = 0
+    while start < len(ordered):
+        longest = max(1, len(ordered[start].context) + ordered[start].behind)
+        end = start + max(1, min(batch_size, MOST_PLACES // longest))
+        yield ordered[start:end]
+        start = end
+
+
+def _lay_out(rows: Sequence[_Texts], common: int) -> _Block:
+    """Each context with its choices one behind the other, and which place predicts which token."""
+    width = max(len(row.context) + row.behind for row in rows)
+    tokens, positions = np.zeros((len(rows), width), np.int64), np.zeros((len(rows), width), np.int64)
+    segments = np.full((len(rows), width), _PADDING)
+    places: list[Ints] = []
+    for number, row in enumerate(rows):
+        pieces = [row.context, *(answer[:-1] for answer in row.answers)]
+        ends = np.cumsum([len(piece) for piece in pieces])
+        filled, context = ends[-1], len(row.context)
+        tokens[number, :filled] = np.concatenate(pieces)
+        segments[number, :filled] = np.repeat(np.arange(len(pieces)), [len(piece) for piece in pieces])
+        starts = np.repeat([0, *(ends[:-1] - context)], [len(piece) for piece in pieces])
+        positions[number, :filled] = common + np.arange(filled) - starts
+        for start, end in pairwise(ends.tolist()):
+            places.append(number * width + np.array([context - 1, *range(start, end)]))
+    answers = [answer for row in rows for answer in row.answers]
+    numbers = [row.first_choice + nth for row in rows for nth in range(len(row.answers))]
+    return _Block(
+        tokens=tokens,
+        positions=positions,
+        segments=segments,
+        places=np.concatenate(places),
+        targets=np.concatenate(answers),
+        choices=np.repeat(numbers, [len(answer) for answer in answers]),
+    )
+
+
+def _read(model: CachedModel, block: _Block, past: Any, contexts: int, device: str | torch.device) -> Tensor:
+    """Hidden states ``[B, T, D]`` of rows behind what was read before, each of whose contexts has so many places."""
+    tokens, positions, segments = (_tensor(each, device) for each in (block.tokens, block.positions, block.segments))
+    if past is not None:
+        common = int(positions[0, 0])
+        mask = row_mask(functional.pad(segments, (common, 0)), common)
+        return model.read(tokens, past=model.repeated(past, len(tokens)), positions=positions, mask=mask)[0]
+    if contexts < LEAST_UNMASKED_PLACES:
+        return model.read(tokens, positions=positions, mask=row_mask(segments, 0))[0]
+    first, past = model.read(tokens[:, :contexts], keep=True)
+    if contexts == tokens.shape[1]:
+        return first
+    rest, _ = model.read(
+        tokens[:, contexts:], past=past, positions=positions[:, contexts:], mask=row_mask(segments, contexts)
+    )
+    return torch.cat((first, rest), dim=1)
+
+
+def row_mask(segments: Tensor, first: int) -> Tensor:
+    """What the places of a row from ``first`` on may attend to: nothing later, the context, the own choice.
+
+    Args:
+        segments: ``[B, T]``, 0 context, from 1 the choices, -1 padding.
+        first: First place that asks.
+
+    Returns:
+        ``[B, 1, T - first, T]``, true where attention is allowed.
+    """
+    places = torch.arange(segments.shape[1], device=segments.device)
+    queries, keys = segments[:, first:, None], segments[:, None]
+    return ((places[first:, None] >= places) & ((keys == 0) | (keys == queries)))[:, None]
+
+
+def _nll_at(model: CachedModel, states: Tensor, places: Ints, targets: Ints) -> Floats:
+    """Logits once for each place, however many tokens it predicts; in blocks, for the memory."""
+    found, which = np.unique(places, return_inverse=True)
+    wanted = states[_tensor(found, states.device)]
+    pairs = [_tensor(each, states.device) for each in (which, targets)]
+    nll = torch.zeros(len(targets), dtype=torch.float64, device=states.device)
+    step = max(1, _MOST_LOGITS // model.unembed(wanted[:1]).shape[-1])
+    for start in range(0, len(found), step):
+        logits = model.unembed(wanted[start : start + step])
+        precise = logits if logits.dtype == torch.float64 else logits.float()
+        inside = (pairs[0] >= start) & (pairs[0] < start + step)
+        row = pairs[0][inside] - start
+        nll[inside] = (precise.logsumexp(-1)[row] - precise[row, pairs[1][inside]]).double()
+    return nll.cpu().numpy()
+
+
+def _tensor(array: Ints, device: str | torch.device) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(array)).to(device)
+
+
+def _joined(arrays: Sequence[Any]) -> Any:
+    return np.concatenate(arrays) if arrays else np.zeros(0)

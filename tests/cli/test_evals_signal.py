@@ -1,0 +1,63 @@
+import json
+
+import pytest
+
+from tests.evals.scored import synthetic_items, synthetic_scores, write_folder
+from wholestack.cli.main import main
+
+
+@pytest.fixture
+def named(tmp_path):
+    items = synthetic_items(40)
+    made = []
+    for model, gain in (("small", 0.0), ("middle", 2.0), ("large", 4.0)):
+        for seed in range(3):
+            scores = synthetic_scores(items, seed=100 * seed + int(gain), gain=gain)
+            name = f"{model}-seed{seed}"
+            made.append((model, str(write_folder(tmp_path / name, items, scores, name=name))))
+    return made
+
+
+def run(capsys, *arguments):
+    with pytest.raises(SystemExit) as ended:
+        main(["evals", "signal", *arguments])
+    said = capsys.readouterr()
+    return ended.value.code, said.out, said.err
+
+
+def test_names_and_a_pattern_group_alike_and_the_table_is_80_wide(named, capsys):
+    code, out, _ = run(capsys, *(f"{model}={folder}" for model, folder in named))
+    assert code == 0
+    assert "3 models, 3 repeats of each, 40 items scored in every result" in out
+    assert "answer_bpb by source, the clearest first" in out
+    assert max(map(len, out.splitlines())) <= 80
+    again = run(capsys, *(folder for _, folder in named), "--pattern", "^(.*)-seed")
+    assert again == (code, out, "")
+
+
+def test_json_is_one_document(named, capsys):
+    code, out, _ = run(capsys, *(f"{model}={folder}" for model, folder in named), "--metric", "brier", "--json")
+    found = json.loads(out)
+    assert (code, found["schema"], len(found["metrics"])) == (0, "signal/1", 1)
+    assert found["metrics"][0]["whole"]["ratio"] > 0
+
+
+def test_two_models_are_too_few_to_tell(named, capsys):
+    code, out, _ = run(capsys, *(f"{model}={folder}" for model, folder in named[:6]))
+    assert code == 3
+    assert "2 models are too few to tell" in out
+
+
+def test_wrong_groups_are_one_line_and_exit_2(named, capsys):
+    folders = [folder for _, folder in named]
+    for arguments, message in (
+        (folders, "of which model is it a repeat?"),
+        ([*folders, "--pattern", "("], "is no regular expression"),
+        ([*folders, "--pattern", "none"], "finds no group"),
+        ([f"one={folder}" for folder in folders], "give two or more, got 1"),
+        ([], "give two or more, got 0"),
+        (["a=nowhere"], "nowhere: does not exist"),
+    ):
+        code, out, err = run(capsys, *arguments)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert message in err
