@@ -204,9 +204,10 @@ def _before(questions: QuestionSet, backend: Backend, writing: Writing, samples:
     expense = backend.expense([], prompts, writing)
     parts = [f"{expense.prompt_tokens:,} tokens to read", f"at most {expense.written_tokens:,} to write"]
     parts.append("time unknown" if expense.seconds is None else f"at most about {expense.seconds:,.0f} s")
-    if expense.usd is not None:
+    if expense.usd:
         parts.append(f"at most about {expense.usd:.2f} USD")
-    return f"{len(questions.questions):,} questions, {len(prompts):,} texts: {', '.join(parts)} ({expense.basis})"
+    basis = f" ({expense.basis})" if expense.basis else ""
+    return f"{len(questions.questions):,} questions, {len(prompts):,} texts: {', '.join(parts)}{basis}"
 
 
 def _document(written: Written, found: WrittenMetrics) -> dict[str, object]:
