@@ -18,6 +18,11 @@ app.command(
     help="Score a model on a file of items: answer loss, accuracy, calibration, with error bars.",
 )
 app.command(
+    "wholestack.cli.evals_write:write",
+    name="write",
+    help="Let a model write, take the answer out, judge it, and try the judge.",
+)
+app.command(
     "wholestack.cli.evals_compare:compare",
     name="compare",
     help="Which model is better on the same items, and whether they can show it (exit 3: they cannot).",

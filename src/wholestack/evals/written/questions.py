@@ -1,0 +1,153 @@
+"""Questions that are answered in writing: a prompt, what the right answer is, and how they are read from a file.
+
+A line of the file is an object with ``prompt`` (or ``question``) and ``answer`` (or ``gold``): a text, a number, or
+for schemas an object. It may have ``id`` (default a hash), ``group`` (questions that are not independent) and
+``choices`` (texts). Other keys are kept for a checker of yours and change nothing else.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wholestack.errors import InputError
+from wholestack.evals.rows import NOT_TEXT
+from wholestack.evals.written.extraction import Extraction
+from wholestack.record import Record, digest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question(Record):
+    """One question."""
+
+    id: str
+    """Identity within the file."""
+    group: str
+    """Questions of one group are not independent; by default its id."""
+    prompt: str
+    """What the model reads, template applied."""
+    gold: str
+    """The right answer, a pattern or a schema, as the checker wants it."""
+    choices: tuple[str, ...] = ()
+    """Possible answers, where there are such."""
+    row: dict[str, Any]
+    """The whole line, for a checker of the user's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionSet:
+    """Questions in order."""
+
+    questions: tuple[Question, ...]
+    """As in the file."""
+    sha256: str
+    """Of the file."""
+
+    @property
+    def prompts_digest(self) -> str:
+        """Identity of what reaches the model: ids and prompts in order."""
+        return digest([[each.id, each.prompt] for each in self.questions])
+
+    @property
+    def digest(self) -> str:
+        """Identity of prompts and right answers."""
+        return digest([[each.id, each.group, each.prompt, each.gold, list(each.choices)] for each in self.questions])
+
+
+def read_questions(
+    path: Path, *, template: str = "{prompt}", gold: Extraction | None = None, limit: int | None = None
+) -> QuestionSet:
+    """Read questions from JSONL.
+
+    Args:
+        path: The file.
+        template: Text round the prompt; ``{prompt}`` (or ``{question}``) and ``{choices}`` are replaced in it.
+        gold: Rule that takes the right answer out of ``answer``, for files whose answers are worked solutions.
+        limit: At most so many, those whose ids have the smallest hashes, in the order of the file.
+
+    Raises:
+        InputError: the file cannot be read or holds bad lines; the first five are named.
+    """
+    if "{prompt}" not in template and "{question}" not in template:
+        raise InputError("the template holds no {prompt}", remedy="write it where the question is to stand")
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    questions: list[Question] = []
+    problems: list[str] = []
+    seen: dict[str, int] = {}
+    for number, line in enumerate(raw.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
+        if line.strip():
+            try:
+                question = _of_line(line, template, gold)
+                if seen.setdefault(question.id, number) != number:
+                    raise InputError(f"id {question.id!r} was on line {seen[question.id]}")
+                questions.append(question)
+            except InputError as error:
+                problems.append(f"{path}:{number}: {error.message}")
+    if problems:
+        more = f"; and {len(problems) - 5} more lines" if len(problems) > 5 else ""
+        raise InputError("; ".join(problems[:5]) + more, remedy="mend or remove these lines")
+    if not questions:
+        raise InputError(f"{path}: holds no question")
+    return QuestionSet(questions=tuple(_drawn(questions, limit)), sha256=hashlib.sha256(raw).hexdigest())
+
+
+def _of_line(line: bytes, template: str, gold: Extraction | None) -> Question:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"not JSON: {error}") from error
+    if not isinstance(row, dict):
+        raise InputError(f"expected an object, got {type(row).__name__}")
+    prompt, answer = _first(row, "prompt", "question"), _first(row, "answer", "gold")
+    if not isinstance(prompt, str) or not prompt.strip():
+        raise InputError("its prompt is no text")
+    if isinstance(answer, bool) or answer is None or not isinstance(answer, str | int | float | dict):
+        raise InputError(f"its answer is {type(answer).__name__}, not a text or number")
+    right = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+    if gold is not None:
+        taken = gold(right)
+        if taken.reason:
+            raise InputError(f"its answer {taken.reason} ({gold.name})")
+        right = taken.value
+    if not right.strip():
+        raise InputError("its answer is empty")
+    choices = row.get("choices", [])
+    if not isinstance(choices, list) or not all(isinstance(each, str) for each in choices):
+        raise InputError("choices is not a list of texts")
+    posed = _posed(template, prompt, choices)
+    try:
+        "".join((posed, right, *choices)).encode()
+    except UnicodeEncodeError:
+        raise InputError(NOT_TEXT) from None
+    identity = str(row["id"]) if isinstance(row.get("id"), str | int) else digest(posed, right)
+    group = str(row["group"]) if isinstance(row.get("group"), str | int) else identity
+    return Question(id=identity, group=group, prompt=posed, gold=right, choices=tuple(choices), row=row)
+
+
+def _posed(template: str, prompt: str, choices: Sequence[str]) -> str:
+    """The template with its slots filled, all at once, so that braces in a question stay what they are."""
+    lettered = "\n".join(f"{chr(65 + place)}. {choice}" for place, choice in enumerate(choices))
+    values = {"prompt": prompt, "question": prompt, "choices": lettered}
+    return re.sub(r"\{(prompt|question|choices)\}", lambda slot: values[slot[1]], template)
+
+
+def _first(row: Mapping[str, Any], *keys: str) -> Any:
+    for key in keys:
+        if key in row:
+            return row[key]
+    raise InputError(f"key {keys[0]!r} (or {keys[1]!r}) is missing")
+
+
+def _drawn(questions: Sequence[Question], limit: int | None) -> Sequence[Question]:
+    if limit is None or limit >= len(questions):
+        return questions
+    if limit < 1:
+        raise InputError(f"limit is {limit}, must be at least 1")
+    taken = {each.id for each in sorted(questions, key=lambda each: digest("limit", each.id))[:limit]}
+    return [each for each in questions if each.id in taken]
