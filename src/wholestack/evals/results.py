@@ -15,13 +15,10 @@ The last two follow from the others and are written when every item has its line
 """
 
 import math
-import os
 import platform
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -33,11 +30,11 @@ from wholestack import __version__
 from wholestack.errors import InputError, RecordError, RunDirectoryError
 from wholestack.evals.backend import Backend, ItemScore, ModelIdentity
 from wholestack.evals.items import Item, ItemSet, own_lines
+from wholestack.evals.keyed import held, keyed_folder
 from wholestack.evals.scores import ItemScores, Scores, summarise
 from wholestack.evals.tasks import Task, task_of
 from wholestack.journal import JournalWriter, iterate_journal, write_atomic
 from wholestack.record import Record, digest, from_json, to_json
-from wholestack.runs import lock_folder
 
 RULES = "scoring/1"
 """Version of everything between a backend's numbers and the metrics; part of every key."""
@@ -135,7 +132,7 @@ def folder_of(out: Path, stem: str, identity: ModelIdentity, item_set: ItemSet) 
         identity: The model.
         item_set: The items.
     """
-    return out / f"{_plain(stem)}-{_plain(identity.name)}-{key_of(identity, item_set)[:8]}"
+    return keyed_folder(out, stem, identity.name, key_of(identity, item_set))
 
 
 def score_into(
@@ -166,7 +163,7 @@ def score_into(
     """
     identity = backend.identity
     key = key_of(identity, item_set)
-    with _held(folder_of(out, stem, identity, item_set)) as folder:
+    with held(folder_of(out, stem, identity, item_set)) as folder:
         _begin(folder, identity, item_set, key)
         there = {score.id for score in _scores_in(folder, key, item_set)}
         left = [item for item in item_set.items if item.id not in there]
@@ -245,20 +242,6 @@ def item_scores(item_set: ItemSet, scores: Iterable[ItemScore]) -> ItemScores:
         answer_tokens=np.array([count for item, score in pairs for count in score.tokens or _none(item, 0)], np.int64),
         positions=sum(score.positions for score in found),
     )
-
-
-@contextmanager
-def _held(folder: Path) -> Iterator[Path]:
-    """The folder, made if it is missing, and no other process in it."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RunDirectoryError(f"{folder}: cannot be made: {error.strerror}", remedy="choose another --out") from error
-    handle = lock_folder(folder)
-    try:
-        yield folder
-    finally:
-        os.close(handle)
 
 
 def _begin(folder: Path, identity: ModelIdentity, item_set: ItemSet, key: str) -> None:
@@ -356,12 +339,6 @@ def _beside(scores: Iterable[ItemScore]) -> dict[str, dict[str, Any]]:
 
 def _none(item: Item, nothing: Any) -> list[Any]:
     return [nothing] * len(item.choices)
-
-
-def _plain(name: str) -> str:
-    """A name as part of a folder's name: the last part of a path, letters that every file system takes."""
-    last = re.split(r"[/\\]", name.rstrip("/\\"))[-1]
-    return re.sub(r"[^A-Za-z0-9._]+", "-", last).strip("-.")[:48] or "model"
 
 
 def _read(path: Path) -> bytes:

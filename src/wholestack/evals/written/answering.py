@@ -12,11 +12,8 @@ judges the same texts again and costs nothing. A folder, ``<questions>-<model>-<
 The last two follow from the others and are made anew whenever they are asked for.
 """
 
-import os
 import platform
-import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -24,13 +21,13 @@ from typing import ClassVar
 from wholestack import __version__
 from wholestack.errors import InputError, RecordError, RunDirectoryError
 from wholestack.evals.backend import Backend, Generation, ModelIdentity, Writing
+from wholestack.evals.keyed import held, keyed_folder
 from wholestack.evals.written.controls import Controls, GraderError
 from wholestack.evals.written.grading import Graded, Grader
 from wholestack.evals.written.questions import QuestionSet
 from wholestack.evals.written.summary import WrittenScores, summarise_written
 from wholestack.journal import JournalWriter, iterate_journal, write_atomic
 from wholestack.record import Record, digest, from_json, to_builtins, to_json
-from wholestack.runs import lock_folder
 
 RULES = "writing/1"
 """Version of everything between prompts and texts; part of every key."""
@@ -161,7 +158,7 @@ def write_into(
     _check_writing(writing, samples)
     identity = backend.identity
     key = writing_key(identity, questions, writing, samples)
-    with _held(out / f"{_plain(stem)}-{_plain(identity.name)}-{key[:8]}") as folder:
+    with held(keyed_folder(out, stem, identity.name, key)) as folder:
         plan = WritingPlan(
             key=key,
             model=identity,
@@ -317,23 +314,3 @@ def _begin(folder: Path, plan: WritingPlan) -> None:
     if (folder / TEXTS_FILE).exists():
         raise RunDirectoryError(f"{folder}: has texts and no {PLAN_FILE}", remedy="choose another --out")
     write_atomic(path, to_json(plan, indent=2))
-
-
-@contextmanager
-def _held(folder: Path) -> Iterator[Path]:
-    """The folder, made if it is missing, and no other process in it."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RunDirectoryError(f"{folder}: cannot be made: {error.strerror}", remedy="choose another --out") from error
-    handle = lock_folder(folder)
-    try:
-        yield folder
-    finally:
-        os.close(handle)
-
-
-def _plain(name: str) -> str:
-    """A name as part of a folder's name."""
-    last = re.split(r"[/\\]", name.rstrip("/\\"))[-1]
-    return re.sub(r"[^A-Za-z0-9._]+", "-", last).strip("-.")[:48] or "model"
