@@ -248,3 +248,24 @@ def test_the_time_left_counts_only_what_this_session_did():
     lines = stream.getvalue().splitlines()
     assert lines[0] == "50 of 100 items are there from before"
     assert lines[1] == "65 of 100 items, 15 s, about 35 s left"
+
+
+def test_beside_the_numbers_stands_what_they_stand_for(write, command, tmp_path):
+    _, out, _ = command(write(GOOD), "--model", "memory")
+    assert "nobody knows what this number stands for" in " ".join(out.split())
+    rows = ["model,wanted,answer_bpb", *(f"m{n},{n / 10},{2 - n / 10}" for n in range(8))]
+    (tmp_path / "table.csv").write_text("\n".join(rows) + "\n")
+    for arguments in (
+        ["goal", "set", "wanted", "--measure", "share accepted", "--better", "higher", "--matters", "0.01",
+         "--by", "two reviewers", "--how", "blind"],
+        *(["goal", "measure", "wanted", f"m{n}", str(n / 10), "--n", "4000"] for n in range(8)),
+        ["proxy", "table.csv"],
+    ):  # fmt: skip
+        with pytest.raises(SystemExit):
+            main(["evals", *arguments])
+    _, out, _ = command("sums.jsonl", "--model", "memory")
+    assert "answer_bpb: ranks as 'wanted' does in 1.00 of pairs" in " ".join(out.split())
+    assert "the others were never measured beside it" in out
+    assert max(map(len, out.splitlines())) <= 80
+    document = json.loads(command("sums.jsonl", "--model", "memory", "--json")[1])
+    assert "was never measured" in document["stands_for"]["accuracy_raw"]

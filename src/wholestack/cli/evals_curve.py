@@ -13,9 +13,8 @@ from wholestack.cli.evals_goal import GOALS
 from wholestack.cli.output import print_json
 from wholestack.errors import InputError
 from wholestack.evals.curves import CurveReport, judge_curves
-from wholestack.evals.goals import goals_in
 from wholestack.evals.measured import Numbers, directions_of, read_numbers
-from wholestack.evals.proxies import proxy_note
+from wholestack.evals.proxies import proxy_notes
 from wholestack.finding import EXIT_FINDINGS, EXIT_OK, EXIT_UNKNOWN
 from wholestack.record import to_builtins
 
@@ -69,9 +68,7 @@ def curve(
     report = judge_curves(
         rows, directions_of(rows, wanted=metric, higher=higher, lower=lower, aside=name), x=name, seed=seed
     )
-    known = goals_in(goals)
-    goal = goals / known[0] if len(known) == 1 else None
-    notes = {each.metric: proxy_note(goal, each.metric) for each in report.curves}
+    notes = proxy_notes(goals, (each.metric for each in report.curves))
     if out is not None:
         _draw(out, report, notes)
     if json:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
 
+from wholestack.cli.evals_goal import GOALS
 from wholestack.cli.evals_progress import ScoringWatcher
 from wholestack.cli.output import print_json
 from wholestack.errors import InputError
@@ -19,6 +20,7 @@ from wholestack.evals.calibration import Calibration, TemperatureFit
 from wholestack.evals.detectable import detectable_before_scoring
 from wholestack.evals.items import Item, ItemSet
 from wholestack.evals.models.opening import open_backend
+from wholestack.evals.proxies import proxy_notes
 from wholestack.evals.results import PER_ITEM_FILE, Result, items_left, score_into
 from wholestack.evals.scores import Metric
 from wholestack.evals.tasks import PURPOSES, Shots, Task, open_task, pose
@@ -50,6 +52,7 @@ def score(
     api_key_variable: str = "OPENAI_API_KEY",
     usd_per_million_tokens: Annotated[tuple[float, float] | None, Parameter(negative="")] = None,
     requests_at_a_time: int = 4,
+    goals: Path = GOALS,
     estimate: Flag = False,
     json: Flag = False,
 ) -> int:
@@ -104,6 +107,8 @@ def score(
         Price of an endpoint's tokens, read and written, for the estimate.
     requests_at_a_time
         To an endpoint.
+    goals
+        Folder of all goals, for the note on what a metric stands for.
     estimate
         Say what it would take, and stop.
     json
@@ -137,10 +142,11 @@ def score(
         return EXIT_OK
     with ScoringWatcher(sys.stderr) as watcher:
         result = score_into(backend, item_set, out, stem=items.stem, watch=watcher)
+    notes = proxy_notes(goals, (metric.name for metric in result.summary.metrics))
     if json:
-        print_json(_document(result))
+        print_json(_document(result) | {"stands_for": notes})
     else:
-        _show(result)
+        _show(result, notes)
     return EXIT_OK if result.summary.scored else EXIT_UNKNOWN
 
 
@@ -250,7 +256,7 @@ def _document(result: Result) -> dict[str, object]:
     }
 
 
-def _show(result: Result) -> None:
+def _show(result: Result, notes: Mapping[str, str]) -> None:
     """At most 80 columns, one purpose, every number with its error."""
     summary, task = result.summary, result.task
     console = Console(width=min(WIDTH, Console().width), highlight=False, markup=False)
@@ -268,7 +274,19 @@ def _show(result: Result) -> None:
         console.print(_table(summary.metrics))
         console.print()
         console.print(_calibration(summary.calibrations))
+        console.print()
+        for line in _notes(notes):
+            console.print(line)
     console.print(f"\nkept in {result.folder}", soft_wrap=True)
+
+
+def _notes(notes: Mapping[str, str]) -> list[str]:
+    """What the numbers stand for; what holds of all metrics is said once."""
+    said = set(notes.values())
+    if len(said) == 1:
+        return [f"what these numbers stand for: {said.pop()}"]
+    measured = [f"  {metric}: {note}" for metric, note in notes.items() if "was never measured" not in note]
+    return ["what these numbers stand for, beside the goal:", *measured, "  the others were never measured beside it"]
 
 
 def _table(metrics: Sequence[Metric]) -> Table:

@@ -6,7 +6,7 @@ ranks as goal G" is in ``wholestack.evals.proxy_claims``; what the statistics ar
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from wholestack.errors import InputError
-from wholestack.evals.goals import Better, Goal, Target, read_goal, targets
+from wholestack.evals.goals import Better, Goal, Target, goals_in, read_goal, targets
 from wholestack.evals.measured import Numbers
 from wholestack.evals.ranking import (
     TOLD_APART_Z,
@@ -286,6 +286,12 @@ def proxy_note(goal: Path | None, metric: str) -> str:
         why = "was measured for an earlier definition only" if known else "was never measured"
         return f"how it ranks beside the goal '{wanted.name}' {why}"
     return describe(current[-1])
+
+
+def proxy_notes(goals: Path, metrics: Iterable[str]) -> dict[str, str]:
+    """The note of each metric, beside every goal that a folder of goals holds."""
+    known: list[Path | None] = [goals / name for name in goals_in(goals)] or [None]
+    return {metric: "; ".join(proxy_note(goal, metric) for goal in known) for metric in metrics}
 
 
 def describe(agreement: Agreement) -> str:
