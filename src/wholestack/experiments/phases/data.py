@@ -23,12 +23,13 @@ DATA_SEED = 0
 
 
 @dataclass(frozen=True, slots=True)
-class _Encoder:
+class Encoder:
     """The corpus's tokenizer as the evaluation wants it: a list of ids."""
 
     tokenizer: Tokenizer
 
     def encode(self, text: str) -> list[int]:
+        """Token ids of a text."""
         return [int(token) for token in self.tokenizer.encode(text)]
 
 
@@ -77,7 +78,7 @@ def run_evaluation(stage: Stage) -> str:
             per_document=stage.recipe.items_per_document,
         )
     items.save(folder)
-    prepared = prepare_items(items, _Encoder(corpus.tokenizer), context_tokens=stage.recipe.context)
+    prepared = prepare_items(items, Encoder(corpus.tokenizer), context_tokens=stage.recipe.context)
     prepared.save(stage.run.path / PREPARED)
     answers = [item.delimiter + item.answer for item in items.items]
     stage.run.write(BASELINES, Baselines(unigram_bpb=unigram_bits_per_byte(corpus, answers)))
