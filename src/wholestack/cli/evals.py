@@ -11,3 +11,8 @@ app = App(
     help_format="plaintext",
     result_action="return_value",
 )
+app.command(
+    "wholestack.cli.evals_mixtures:mixtures_command",
+    name="mixtures",
+    help="Compare data mixtures and schedules of mixtures at equal cost.",
+)
