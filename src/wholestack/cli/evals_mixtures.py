@@ -3,6 +3,7 @@
 import sys
 import time
 from pathlib import Path
+from textwrap import fill
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -21,11 +22,12 @@ from wholestack.experiments.mixture_plan import (
     told,
 )
 from wholestack.experiments.progress import Progress
-from wholestack.experiments.recipe import Recipe
+from wholestack.experiments.recipe import Recipe, with_workers
 from wholestack.recipes.load import load
 from wholestack.record import to_builtins
 
 SAY_EVERY_S = 15.0
+WIDTH = 80
 
 
 def mixtures_command(
@@ -108,8 +110,6 @@ def mixtures_command(
 
 
 def _asked(what: str, workers: int | None) -> tuple[Recipe, Comparison]:
-    from wholestack.experiments.recipe import with_workers
-
     comparison = read_comparison(Path(what)) if what.endswith(".json") else None
     recipe = load(comparison.recipe if comparison else what)
     if workers is not None:
@@ -134,40 +134,46 @@ class _Teller:
 
 
 def _announce(plan: ComparisonPlan) -> None:
-    print(
-        f"{plan.runs} trainings of {plan.tokens:,} tokens ({plan.cost_flops:.2e} FLOPs each), about"
-        f" {plan.expected_s:.0f} s.\nWith {plan.items} items from {plan.clusters} documents and {plan.seeds} seeds a"
-        f" difference of {plan.detectable:.3f} bits per byte will probably be\nseen, a smaller one will not"
-        f" ({plan.basis}).",
-        file=sys.stderr,
-    )
+    for paragraph in (
+        f"{plan.runs} trainings of {plan.tokens:,} tokens, {plan.cost_flops:.2e} FLOPs each: about"
+        f" {plan.expected_s:.0f} s.",
+        f"With {plan.items} items from {plan.clusters} documents and {plan.seeds} seeds a difference of"
+        f" {plan.detectable:.3f} bits per byte will probably be seen, a smaller one will not ({plan.basis}).",
+    ):
+        print(_wrapped(paragraph), file=sys.stderr)
+
+
+def _wrapped(text: str, indent: str = "") -> str:
+    return fill(text, WIDTH, initial_indent=indent, subsequent_indent=indent)
 
 
 def _text(outcome: MixturesOutcome, comparison: Comparison, path: Path) -> str:
     plan = outcome.plan
     lines = [
-        f"{outcome.metric}, lower is better; {plan.tokens:,} tokens and {plan.cost_flops:.2e} FLOPs each,",
-        f"{plan.seeds} seeds, {plan.items} items; intervals hold together at 95 % ({plan.level:.1%} each)",
+        _wrapped(
+            f"{outcome.metric}, lower is better; {plan.tokens:,} tokens and {plan.cost_flops:.2e} FLOPs each,"
+            f" {plan.seeds} seeds, {plan.items} items; all intervals together hold at 95 % ({plan.level:.1%} each)"
+        ),
         "",
     ]
     for result in outcome.results:
         lines += _told(result, comparison)
-    lines += [f"warning: {each}" for each in outcome.warnings]
+    lines += [_wrapped(f"warning: {each}") for each in outcome.warnings]
     return "\n".join([*lines, f"{outcome.seconds:.0f} s; all numbers: {path}"])
 
 
 def _told(result: MixtureResult, comparison: Comparison) -> list[str]:
     values = ", ".join(f"{value:.4f}" for value in result.values) or "none ended well"
-    lines = [f"{result.name}: {told(comparison.mixtures[result.name])}", f"  by seed: {values}"]
     rates = ", ".join(
         f"{rate}: {'failed' if loss is None else format(loss, '.4f')}" for rate, loss in result.rate_losses.items()
     )
-    edge = "; the best is at the edge, a better one may lie outside" if result.at_edge else ""
-    lines.append(f"  by learning rate: {rates}{edge}")
+    edge = " (the best is at the edge: a better one may lie outside)" if result.at_edge else ""
+    lines = [f"by seed: {values}", f"by learning rate: {rates}{edge}"]
     if result.forgetting is not None:
         lost = result.forgetting
         lines.append(
-            f"  old distribution: {lost.before_bpb:.4f} before, {lost.after_bpb:.4f} after:"
+            f"old distribution: {lost.before_bpb:.4f} before, {lost.after_bpb:.4f} after:"
             f" {lost.difference:+.4f} ({lost.interval.low:+.4f} to {lost.interval.high:+.4f})"
         )
-    return [*lines, f"  {result.sentence}", ""]
+    head = _wrapped(f"{result.name}: {told(comparison.mixtures[result.name])}")
+    return [head, *(_wrapped(line, "  ") for line in [*lines, result.sentence]), ""]

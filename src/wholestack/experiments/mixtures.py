@@ -281,7 +281,7 @@ def _plan(stage: Stage, asked: Asked) -> ComparisonPlan:
         usable_s = max(0.0, stage.clock.left_s - RESERVE_S - runs * SCORING_S / recipe.workers)
         params = with_cost(recipe, params, SAFETY * rate * usable_s * recipe.workers / runs)
     planned = training_plan(recipe, params)
-    if planned.optimizer.steps < FEWEST_STEPS:
+    if comparison.tokens is None and planned.optimizer.steps < FEWEST_STEPS:
         raise InputError(
             f"{runs} trainings in {stage.clock.budget_s:.0f} s leave {planned.optimizer.steps} steps for each",
             remedy="give a longer --budget, fewer mixtures or fewer --seeds",
