@@ -16,3 +16,8 @@ app.command(
     name="mixtures",
     help="Compare data mixtures and schedules of mixtures at equal cost.",
 )
+app.command(
+    "wholestack.cli.evals_context:context",
+    name="context",
+    help="Demonstrations in the context against fine-tuning on the same ones.",
+)

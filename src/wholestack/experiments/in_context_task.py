@@ -2,21 +2,21 @@
 
 An episode draws for each of K keys one of L labels, its own. A demonstration is a key, drawn evenly, and a label: the
 key's own with probability 1 - noise, else one of the others. A question is one more demonstration whose label is not
-shown; so nobody is right more often than 1 - noise. Nothing about an episode can be known before its demonstrations are seen, and because they
-are noisy, copying the last one is not enough: counts have to be weighed. So more demonstrations go on helping, and the
-best that any learner can do is known exactly (:func:`best_losses`).
+shown; so nobody is right more often than 1 - noise. Nothing about an episode can be known before its demonstrations are
+seen, and because they are noisy, copying the last one is not enough: counts have to be weighed. So more demonstrations
+go on helping, and the best that any learner can do is known exactly (:func:`best_losses`).
 
 The needle test beside it is another thing: one demonstration among many holds the asked key, without noise, and has to
 be found. It measures retrieval of a fragment, not learning.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from wholestack.errors import InputError
+from wholestack.evals.items import Item, make_item
 from wholestack.evals.statistics import Floats, Ints
 
 KEYS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -67,7 +67,9 @@ def make_episode(task: TableTask, *, demonstrations: int, questions: int, rng: n
     table = rng.integers(task.labels, size=task.keys)
     keys = rng.integers(task.keys, size=demonstrations)
     asked = rng.integers(task.keys, size=questions)
-    return Episode(keys=keys, labels=_shown(task, table[keys], rng), asked=asked, answers=_shown(task, table[asked], rng))
+    return Episode(
+        keys=keys, labels=_shown(task, table[keys], rng), asked=asked, answers=_shown(task, table[asked], rng)
+    )
 
 
 def make_needle(task: TableTask, *, demonstrations: int, questions: int, rng: np.random.Generator) -> list[Episode]:
@@ -123,13 +125,48 @@ def best_losses(task: TableTask, episode: Episode) -> tuple[Floats, Floats]:
     return -np.log(probabilities[rows, episode.answers]), best[rows, episode.answers] / best.sum(1)
 
 
-def batch_of_episodes(task: TableTask, *, rows: int, tokens: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Training rows ``[rows, tokens]``, an episode each."""
+def training_rows(task: TableTask, *, rows: int, tokens: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Rows to pretrain on, ``[rows, tokens]``, an episode each.
+
+    An episode uses some of the keys only, between three and all of them and few as often as many: with few keys the
+    same one comes back soon, and looking back is learnt first where it pays soon.
+    """
     pairs = -(-tokens // 2)
-    made: Sequence[Ints] = [
-        tokens_of(task, make_episode(task, demonstrations=pairs, questions=1, rng=rng))[:tokens] for _ in range(rows)
-    ]
+    made = []
+    for _ in range(rows):
+        used = int(np.exp(rng.uniform(np.log(min(3, task.keys)), np.log(task.keys + 1))))
+        table = rng.integers(task.labels, size=task.keys)
+        keys = rng.permutation(task.keys)[:used][rng.integers(used, size=pairs)]
+        none = np.zeros(0, np.int64)
+        shown = Episode(keys=keys, labels=_shown(task, table[keys], rng), asked=none, answers=none)
+        made.append(tokens_of(task, shown)[:tokens])
     return np.stack(made)
+
+
+def items_of(task: TableTask, episode: Episode, *, name: str, template: str = "{key}{label}") -> list[Item]:
+    """The questions behind the demonstrations, for any model: the demonstrations are nothing but context.
+
+    Args:
+        task: Keys and labels.
+        episode: Demonstrations and questions.
+        name: Of the episode: its questions are one cluster.
+        template: How a demonstration is written; what stands between key and label is the delimiter.
+    """
+    shown = text_of(task, episode, template=template)
+    before, _, behind = template.partition("{key}")
+    delimiter = behind.partition("{label}")[0]
+    return [
+        make_item(
+            shown + before + KEYS[key],
+            list(LABELS[: task.labels]),
+            label,
+            delimiter=delimiter,
+            source="table",
+            cluster=name,
+            id=f"{name}-{number}",
+        )
+        for number, (key, label) in enumerate(zip(episode.asked.tolist(), episode.answers.tolist(), strict=True))
+    ]
 
 
 def _shown(task: TableTask, own: Ints, rng: np.random.Generator) -> Ints:
