@@ -129,6 +129,12 @@ def test_held_out_text_is_only_read_when_asked_for(corpus):
     assert all(place.first_token < length for step in range(20) for place in loader.places(step))
 
 
+def test_the_order_of_a_constant_mixture_is_what_it_was_before_there_were_schedules(corpus):
+    loader = Loader(corpus, MIX, 4, 16, 7)
+    order = [place.source[0] for step in (0, 1, 2, 3, 1023, 1024, 1025, 5000) for place in loader.places(step)]
+    assert "".join(order) == "ccccpppccccccccccccpccpppcccppcc"
+
+
 def schedule(*stretches: tuple[int, dict[str, float]]) -> list[Stretch]:
     return [Stretch(first_sequence=first, weights=weights) for first, weights in stretches]
 

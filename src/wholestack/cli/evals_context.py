@@ -129,6 +129,11 @@ def text(outcome: ContextOutcome, page: Path) -> str:
     unscored = sum(point.unscorable for point in outcome.points)
     if unscored:
         lines.append(f"{unscored} questions could not be scored; reasons: arms.jsonl")
+    cut = sum(point.truncated for point in outcome.points)
+    if cut:
+        lines.append(
+            fill(f"In front of {cut} questions not all demonstrations fitted: the first ones were left out.", WIDTH)
+        )
     return "\n".join([*lines, f"{outcome.seconds:.0f} s; chart: {page}"])
 
 

@@ -12,6 +12,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
@@ -241,8 +242,8 @@ def _tunings(run: RunDirectory, plan: ContextPlan, model: TableModel, seed: int,
             for number in range(plan.tuning_episodes):
                 whole = episode_of(plan, model.task, seed=seed, kind=TUNING_SEED, number=number)
                 episode = shortened(whole, demonstrations)
-                scored = _ask(tune(model, episode, tuning, seed=number), _bare(model.task, episode, plan, number))
-                each.append(scored[0])
+                answered = _ask(tune(model, episode, tuning, seed=number), _bare(model.task, episode, plan, number))
+                each.append(answered.loss_nats)
             found.append(fmean(each))
         losses[str(demonstrations)] = tuple(found)
         chosen[str(demonstrations)] = plan.tried[int(np.argmin(found))]
@@ -273,7 +274,7 @@ def _measure(
             for question, episode in enumerate(hidden)
             for item in items_of(task, episode, name=f"{name}-{question}", template=plan.template)
         ]
-        measured = _ask(model, items)
+        answers = _ask(model, items)
     else:
         whole = episode_of(plan, task, seed=seed, kind=EPISODE_SEED, number=number)
         episode = shortened(whole, demonstrations)
@@ -281,20 +282,20 @@ def _measure(
         best = float(losses.mean()), float(right.mean())
         if way == "fine-tuned" and isinstance(model, TableModel) and tunings is not None:
             tuned = tune(model, episode, tunings.chosen[str(demonstrations)], seed=number)
-            measured = _ask(tuned, _bare(task, episode, plan, number))
+            answers = _ask(tuned, _bare(task, episode, plan, number))
         else:
-            measured = _ask(model, items_of(task, episode, name=name, template=plan.template))
-    loss, accuracy, scored, unscorable = measured
+            answers = _ask(model, items_of(task, episode, name=name, template=plan.template))
     return Arm(
         way=way,
         demonstrations=demonstrations,
         episode=number,
-        loss_nats=loss,
-        accuracy=accuracy,
+        loss_nats=answers.loss_nats,
+        accuracy=answers.accuracy,
         best_loss_nats=best[0] if best else None,
         best_accuracy=best[1] if best else None,
-        questions=scored,
-        unscorable=unscorable,
+        questions=answers.scored,
+        unscorable=answers.unscorable,
+        truncated=answers.truncated,
         seconds=time.monotonic() - began,
     )
 
@@ -304,8 +305,19 @@ def _bare(task: TableTask, episode: Episode, plan: ContextPlan, number: int) -> 
     return items_of(task, shortened(episode, 0), name=f"bare-{number}", template=plan.template)
 
 
-def _ask(model: Backend, items: Sequence[Item]) -> tuple[float, float, int, dict[str, int]]:
-    """Mean loss among the choices, accuracy, items scored, and the others by reason.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answers:
+    """What a model made of some questions."""
+
+    loss_nats: float
+    accuracy: float
+    scored: int
+    unscorable: dict[str, int]
+    truncated: int
+
+
+def _ask(model: Backend, items: Sequence[Item]) -> _Answers:
+    """Mean loss among the choices and accuracy; what could not be scored is counted by reason.
 
     Raises:
         InputError: not one of the items could be scored.
@@ -319,7 +331,13 @@ def _ask(model: Backend, items: Sequence[Item]) -> tuple[float, float, int, dict
             remedy="give fewer --demonstrations, or a model with a longer context",
         )
     found = [_outcome(item, score) for item, score in done]
-    return fmean(loss for loss, _ in found), fmean(credit for _, credit in found), len(done), reasons
+    return _Answers(
+        loss_nats=fmean(loss for loss, _ in found),
+        accuracy=fmean(credit for _, credit in found),
+        scored=len(done),
+        unscorable=reasons,
+        truncated=sum(score.truncated for _, score in done),
+    )
 
 
 def _outcome(item: Item, score: ItemScore) -> tuple[float, float]:
@@ -366,6 +384,7 @@ def _point(way: Way, demonstrations: int, arms: Sequence[Arm]) -> Point:
         best_accuracy=fmean(accuracies) if accuracies else None,
         episodes=len(arms),
         unscorable=sum(sum(arm.unscorable.values()) for arm in arms),
+        truncated=sum(arm.truncated for arm in arms),
     )
 
 

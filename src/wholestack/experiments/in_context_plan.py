@@ -1,16 +1,16 @@
 """What a comparison of demonstrations in the context with fine-tuning is told, and the records that it writes.
 
-====================  ========================  ================================================
-file                  record                    appears
-====================  ========================  ================================================
-``run.json``          ``runs.RunManifest``      first of all
-``context-plan.json``  :class:`ContextPlan`     before pretraining
-``pretrained/``       checkpoints               while the tiny model is pretrained
-``tuning.json``       :class:`Tunings`          when rates and passes are chosen
-``arms.jsonl``        :class:`Arm`              one line an episode and way, when it was measured
-``context.json``      :class:`ContextOutcome`   last of all
-``context.html``      page                      with it
-====================  ========================  ================================================
+=====================  ========================  ================================================
+file                   record                    appears
+=====================  ========================  ================================================
+``run.json``           ``runs.RunManifest``      first of all
+``context-plan.json``  :class:`ContextPlan`      before pretraining
+``pretrained/``        checkpoints               while the tiny model is pretrained
+``tuning.json``        :class:`Tunings`          when rates and passes are chosen
+``arms.jsonl``         :class:`Arm`              one line an episode and way, when it was measured
+``context.json``       :class:`ContextOutcome`   last of all
+``context.html``       page                      with it
+=====================  ========================  ================================================
 """
 
 from dataclasses import dataclass
@@ -122,6 +122,8 @@ class Arm(Record):
     """Scored."""
     unscorable: dict[str, int]
     """The others, by reason."""
+    truncated: int
+    """Scored questions in front of which not all demonstrations fitted: the first ones were left out."""
     seconds: float
 
 
@@ -146,6 +148,9 @@ class Point(Record):
     best_accuracy: float | None
     episodes: int
     unscorable: int
+    """Questions that could not be scored."""
+    truncated: int
+    """Scored questions in front of which not all demonstrations fitted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,4 +181,5 @@ class ContextOutcome(Record):
     chance_accuracy: float
     chance_loss_nats: float
     seconds: float
+    """Wall seconds of this sitting."""
     exit_code: int

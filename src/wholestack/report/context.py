@@ -160,11 +160,25 @@ def _table(points: Sequence[Point]) -> Table:
             _written(point.accuracy),
             "–" if point.best_accuracy is None else number(point.best_accuracy),
             f"{point.unscorable}",
+            f"{point.truncated}",
         )
         for point in points
     ]
-    columns = ("way", "demonstrations", "loss (nats)", "best possible", "accuracy", "best possible", "not scored")
-    return Table(caption="Means over episodes with 95 % intervals", columns=columns, rows=rows)
+    columns = (
+        "way",
+        "demonstrations",
+        "loss (nats)",
+        "best possible",
+        "accuracy",
+        "best possible",
+        "not scored",
+        "cut",
+    )
+    return Table(
+        caption="Means over episodes with 95 % intervals; cut: not all demonstrations fitted",
+        columns=columns,
+        rows=rows,
+    )
 
 
 def _written(value: Measured) -> str:
