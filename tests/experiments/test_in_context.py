@@ -113,7 +113,7 @@ def test_the_tiny_model_is_a_backend_whose_identity_covers_its_weights() -> None
     alone = [next(iter(model.score([item]))) for item in reversed(items)][::-1]
     for score, single in zip(scores, alone, strict=True):
         assert score.nll_nats == pytest.approx(single.nll_nats, abs=1e-5)
-    tuned = tune(model, episode, Tuning(lr=1e-3, passes=1.0), seed=0)
+    tuned = tune(model, episode, Tuning(lr=1e-3, steps=2), seed=0)
     assert tuned.identity.digest != model.identity.digest
     assert untrained().identity == model.identity
 
@@ -123,7 +123,7 @@ def test_tuning_learns_its_demonstrations_and_leaves_the_pretrained_weights_alon
     model = untrained(task)
     before = model.identity.digest
     episode = make_episode(task, demonstrations=40, questions=30, rng=np.random.default_rng(0))
-    tuned = tune(model, episode, Tuning(lr=1.6e-2, passes=32.0), seed=0)
+    tuned = tune(model, episode, Tuning(lr=1.6e-2, steps=80), seed=0)
     bare = items_of(task, shortened(episode, 0), name="bare")
     answers = in_context._ask(tuned, bare)
     assert (answers.accuracy, answers.scored) == (1.0, 30)
@@ -149,7 +149,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small comparison that ran to its end: pretrained, tuned, read."""
     folder = tmp_path_factory.mktemp("context") / "run"
     asked = plan(demonstrations=(3, 16), episodes=6, questions=12, share_of_budget=0.5)
-    asked = replace(asked, tried=(Tuning(lr=4e-3, passes=8.0), Tuning(lr=1.6e-2, passes=16.0)), tuning_episodes=2)
+    asked = replace(asked, tried=(Tuning(lr=4e-3, steps=20), Tuning(lr=1.6e-2, steps=80)), tuning_episodes=2)
     with in_context.create(folder, asked, seed=0, at=0.0) as run:
         in_context.compare(run)
     return folder

@@ -39,7 +39,7 @@ def context(
     is retrieval of a fragment. Ends with context.html in the run directory.
 
     The tiny model is pretrained here on other episodes, then reads the demonstrations, and is fine-tuned on the
-    same ones with rate and passes chosen on episodes that are not measured. A model from elsewhere only reads.
+    same ones with rate and length chosen on episodes that are not measured. A model from elsewhere only reads.
 
     Exit codes: 0 told at every number of demonstrations (or nothing to compare with); 3 at one or more it cannot
     be told; 2 usage or bad input; 130 interrupted (go on with --resume).

@@ -2,7 +2,7 @@
 
 Every episode is a table of its own. The same demonstrations, in the same seeded order, are put in front of each
 question (in context) or trained on (fine-tuned, from the same weights); the same questions are asked behind both. Rate
-and passes of fine-tuning are chosen, for each number of demonstrations, on episodes that are not measured; reading
+and length of fine-tuning are chosen, for each number of demonstrations, on episodes that are not measured; reading
 demonstrations has nothing to choose. Episodes are the unit of every interval, and of the paired contrast.
 
 Any backend is read: demonstrations are nothing but context. Fine-tuning needs weights that this package trains.
@@ -60,7 +60,7 @@ from wholestack.runs import RunDirectory, RunManifest
 TINY = "tiny"
 TINY_TEMPLATE = "{key}{label}"
 TEXT_TEMPLATE = "{key}: {label}\n"
-TRIED = tuple(Tuning(lr=lr, passes=passes) for lr in (1e-3, 4e-3, 1.6e-2) for passes in (2.0, 8.0, 32.0))
+TRIED = tuple(Tuning(lr=lr, steps=steps) for lr in (1e-3, 4e-3, 1.6e-2) for steps in (20, 80, 320))
 TUNING_SEED, EPISODE_SEED, NEEDLE_SEED = 1, 2, 3
 LEVEL = 0.95
 
@@ -229,11 +229,11 @@ def episode_of(plan: ContextPlan, task: TableTask, *, seed: int, kind: int, numb
 
 
 def _tunings(run: RunDirectory, plan: ContextPlan, model: TableModel, seed: int, say: Say) -> Tunings:
-    """Rate and passes for each number of demonstrations, by the loss on episodes that are not measured."""
+    """Rate and length for each number of demonstrations, by the loss on episodes that are not measured."""
     known = run.read_optional(TUNING, Tunings)
     if known is not None:
         return known
-    say(f"choosing among {len(plan.tried)} rates and passes of fine-tuning on {plan.tuning_episodes} other episodes")
+    say(f"choosing among {len(plan.tried)} rates and lengths of fine-tuning on {plan.tuning_episodes} other episodes")
     chosen, losses = {}, {}
     for demonstrations in plan.demonstrations:
         found = []

@@ -6,7 +6,7 @@ file                   record                    appears
 ``run.json``           ``runs.RunManifest``      first of all
 ``context-plan.json``  :class:`ContextPlan`      before pretraining
 ``pretrained/``        checkpoints               while the tiny model is pretrained
-``tuning.json``        :class:`Tunings`          when rates and passes are chosen
+``tuning.json``        :class:`Tunings`          when rates and lengths are chosen
 ``arms.jsonl``         :class:`Arm`              one line an episode and way, when it was measured
 ``context.json``       :class:`ContextOutcome`   last of all
 ``context.html``       page                      with it
@@ -57,9 +57,8 @@ class Tuning(Record):
     """How demonstrations are tuned on."""
 
     lr: float
-    passes: float
-    """Over the demonstrations."""
-    rows: int = 16
+    steps: int
+    rows: int = 32
     """Demonstrations a step, at most all of them."""
 
 
@@ -85,7 +84,7 @@ class ContextPlan(Record):
     stages: tuple[Stage, ...]
     """Empty for a model from elsewhere."""
     tried: tuple[Tuning, ...]
-    """Rates and passes that fine-tuning chooses from."""
+    """Rates and lengths that fine-tuning chooses from."""
     tuning_episodes: int
     """Episodes to choose by; none of them is measured later."""
 

@@ -155,12 +155,11 @@ def tune(model: TableModel, episode: Episode, tuning: Tuning, *, seed: int) -> T
     Args:
         model: Pretrained; not changed.
         episode: Its demonstrations are all that is seen.
-        tuning: Rate and passes.
+        tuning: Rate and length.
         seed: Of the order.
     """
     rows = np.stack([episode.keys, model.task.keys + episode.labels], 1).astype(np.int64)
     batch = min(tuning.rows, len(rows))
-    steps = max(1, round(tuning.passes * len(rows) / batch))
 
     def batches(step: int) -> npt.NDArray[np.int64]:
         numbers = np.arange(step * batch, (step + 1) * batch)
@@ -172,7 +171,9 @@ def tune(model: TableModel, episode: Episode, tuning: Tuning, *, seed: int) -> T
     shape = TinyModel(layers=config.layers, width=config.width, head_size=config.head_size)
     outcome = train(
         config_of(model.task, shape, 1),
-        OptimizerConfig(lr=tuning.lr, batch_size=batch, steps=steps, weight_decay=WEIGHT_DECAY, warmup_fraction=0.1),
+        OptimizerConfig(
+            lr=tuning.lr, batch_size=batch, steps=tuning.steps, weight_decay=WEIGHT_DECAY, warmup_fraction=0.1
+        ),
         batches,
         seed=seed,
         threads=1,
