@@ -288,6 +288,18 @@ def _ratios(found: Found, loss: str, accuracy: str, rng: np.random.Generator) ->
             f" at most 1/4 in {at_most_quarter} of {len(ratios)}; both decide {both_decide},"
             f" only loss {only_loss}, only accuracy {only_accuracy}, neither {neither}"
         )
+    both = [
+        (one, other)
+        for pair in PAIRS
+        for seed in range(SEEDS)
+        if (one := found[pair, seed, loss]).decides and (other := found[pair, seed, accuracy]).decides
+    ]
+    ratios = sorted(one.items / other.items for one, other in both)
+    opposite = sum(np.sign(one.difference) == np.sign(other.difference) for one, other in both)
+    print(
+        f"  where both decide, {len(both)} of {len(PAIRS) * SEEDS} over all seeds: ratio median {median(ratios):.3f},"
+        f" from {ratios[0]:.3f} to {ratios[-1]:.3f}; they decide for different sides in {opposite}"
+    )
     deciding = [each.drawn for (_, _, metric), each in found.items() if metric in (loss, accuracy) and each.decides]
     print(f"  draws agree with the formula's {LEVEL:.0%}: mean {np.mean(deciding):.3f}, least {min(deciding):.3f}")
 

@@ -16,6 +16,7 @@ from wholestack.experiments.in_context_task import TableTask, items_of, make_epi
 from wholestack.experiments.table_model import TableModel, config_of, tune
 from wholestack.pretrain.model import Transformer
 from wholestack.report.context import page
+from wholestack.runs import RunReader
 
 SMALL = TableTask(keys=5, labels=3, noise=0.1)
 
@@ -37,7 +38,7 @@ def arm(way: Way, episode: int, loss: float, *, demonstrations: int = 10) -> Arm
 
 
 def plan(**changes: object) -> in_context.ContextPlan:
-    values: dict[str, object] = {"budget_s": 480.0, "demonstrations": (10,), "episodes": 6, "task": SMALL}
+    values: dict[str, object] = {"demonstrations": (10,), "episodes": 6, "task": SMALL}
     return in_context.plan_for("tiny", **{**values, **changes})  # type: ignore[arg-type]
 
 
@@ -98,6 +99,14 @@ def test_a_comparison_that_says_nothing_is_refused(wrong: dict[str, object]) -> 
         plan(**wrong)
 
 
+def test_pretraining_takes_its_part_of_the_budget_and_never_more_than_it_needs() -> None:
+    short, long = (in_context.effort_within(budget_s, step_s=0.01) for budget_s in (30.0, 60.0))
+    assert long == pytest.approx(2 * short)
+    assert in_context.effort_within(1e6, step_s=0.01) == in_context.effort_within(1e7, step_s=0.01)
+    steps = [sum(stage.steps for stage in plan(effort=effort).stages) for effort in (0.5, 1.0)]
+    assert steps[1] == pytest.approx(2 * steps[0], rel=0.01)
+
+
 def untrained(task: TableTask = SMALL, context: int = 64) -> TableModel:
     shape = in_context.TinyModel(layers=1, width=16, head_size=8)
     return TableModel(task, Transformer(config_of(task, shape, context)))
@@ -148,7 +157,7 @@ def test_demonstrations_that_do_not_fit_are_counted() -> None:
 def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small comparison that ran to its end: pretrained, tuned, read."""
     folder = tmp_path_factory.mktemp("context") / "run"
-    asked = plan(demonstrations=(3, 16), episodes=6, questions=12, share_of_budget=0.5)
+    asked = plan(demonstrations=(3, 16), episodes=6, questions=12, effort=0.5)
     asked = replace(asked, tried=(Tuning(lr=4e-3, steps=20), Tuning(lr=1.6e-2, steps=80)), tuning_episodes=2)
     with in_context.create(folder, asked, seed=0, at=0.0) as run:
         in_context.compare(run)
@@ -186,4 +195,4 @@ def test_another_run_directory_is_no_context_comparison(finished: Path) -> None:
 
 
 def read(folder: Path) -> ContextOutcome:
-    return in_context.RunDirectory.resume(folder).read(CONTEXT, ContextOutcome)
+    return RunReader(folder).read(CONTEXT, ContextOutcome)

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from textwrap import fill
 from typing import Annotated
@@ -13,6 +14,7 @@ from wholestack.errors import InputError
 from wholestack.evals.backend import Backend, Opening
 from wholestack.experiments import in_context
 from wholestack.experiments.in_context_plan import ContextOutcome, Point
+from wholestack.experiments.table_model import seconds_a_step
 from wholestack.record import to_builtins
 from wholestack.report.context import write_page
 
@@ -71,14 +73,16 @@ def context(
     if resume is not None:
         run = in_context.resume(resume)
     else:
-        plan = in_context.plan_for(
+        planned = partial(
+            in_context.plan_for,
             model,
-            budget_s=parse_duration(budget),
             demonstrations=demonstrations,
             episodes=episodes,
             questions=questions,
             template=template.replace("\\n", "\n"),
         )
+        planned()  # what cannot be done is refused before anything is measured
+        plan = planned(effort=_effort(model, parse_duration(budget), seed))
         run = in_context.create(out, plan, seed=seed, at=time.time())
     with run:
         try:
@@ -92,6 +96,19 @@ def context(
     else:
         print(text(outcome, page))
     return outcome.exit_code
+
+
+def _effort(model: str, budget_s: float, seed: int) -> float:
+    """How long to pretrain here, now; says so where it is less than the tiny model needs."""
+    if model != in_context.TINY:
+        return 1.0
+    effort = in_context.effort_within(budget_s, seconds_a_step(seed=seed))
+    if effort < 1:
+        _say(
+            f"on this machine the budget allows {effort:.0%} of the pretraining that the tiny model needs: it may read"
+            " less well than it could"
+        )
+    return effort
 
 
 def _backend(name: str) -> Backend | None:

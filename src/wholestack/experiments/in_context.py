@@ -63,6 +63,10 @@ TEXT_TEMPLATE = "{key}: {label}\n"
 TRIED = tuple(Tuning(lr=lr, steps=steps) for lr in (1e-3, 4e-3, 1.6e-2) for steps in (20, 80, 320))
 TUNING_SEED, EPISODE_SEED, NEEDLE_SEED = 1, 2, 3
 LEVEL = 0.95
+PRETRAINING_SHARE = 0.45
+"""Of a budget; the rest is choosing, tuning and reading."""
+STEPS_WORTH = 3500.0
+"""All stages together, in steps on short rows."""
 
 Say = Callable[[str], None]
 
@@ -70,25 +74,23 @@ Say = Callable[[str], None]
 def plan_for(
     model: str,
     *,
-    budget_s: float,
+    effort: float = 1.0,
     demonstrations: Sequence[int] = (10, 100, 1000),
     episodes: int = 8,
     questions: int = 16,
     template: str = "",
     task: TableTask | None = None,
-    share_of_budget: float = 1.0,
 ) -> ContextPlan:
-    """What will be done in a budget.
+    """What will be done.
 
     Args:
         model: ``tiny``, or the name of a model to open.
-        budget_s: Wall time; the tiny model is pretrained for as many steps as it allows.
+        effort: Length of the tiny model's pretraining, see :func:`effort_within`.
         demonstrations: Numbers of them.
         episodes: Tables measured.
         questions: Of each.
         template: How a demonstration is written; default for the tiny model without any space.
         task: Keys, labels, noise.
-        share_of_budget: Scales pretraining, for tests.
 
     Raises:
         InputError: numbers of demonstrations or episodes that say nothing.
@@ -110,15 +112,25 @@ def plan_for(
         model=model,
         template=template or (TINY_TEMPLATE if model == TINY else TEXT_TEMPLATE),
         tiny=TinyModel(),
-        stages=_stages(longest, budget_s * share_of_budget) if model == TINY else (),
+        stages=_stages(longest, effort) if model == TINY else (),
         tried=TRIED if model == TINY else (),
         tuning_episodes=3,
     )
 
 
-def _stages(longest: int, budget_s: float) -> tuple[Stage, ...]:
-    """From short rows to the longest; in eight minutes about 2,400 steps on short rows, which is enough to learn."""
-    scale = budget_s / 480
+def effort_within(budget_s: float, step_s: float) -> float:
+    """How long to pretrain in a budget: 1 is enough to learn, more than 1.25 is not needed.
+
+    Args:
+        budget_s: Wall time of the whole comparison.
+        step_s: Measured wall seconds of a step on short rows.
+    """
+    return min(1.25, PRETRAINING_SHARE * budget_s / (step_s * STEPS_WORTH))
+
+
+def _stages(longest: int, effort: float) -> tuple[Stage, ...]:
+    """From short rows to the longest."""
+    scale = max(0.01, effort)
     found = [Stage(context=min(64, longest), rows=16, steps=max(20, round(2400 * scale)), lr=3e-3)]
     if longest > 256:
         found.append(Stage(context=256, rows=4, steps=max(5, round(400 * scale)), lr=1.5e-3))

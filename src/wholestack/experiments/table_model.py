@@ -106,6 +106,21 @@ class TableModel:
         raise InputError("the tiny model of the context comparison only scores", remedy="give a --model that writes")
 
 
+def seconds_a_step(*, seed: int, steps: int = 30) -> float:
+    """Wall seconds of one pretraining step on short rows, on this machine as it is now."""
+    task, stage = TableTask(keys=16), Stage(context=64, rows=16, steps=steps, lr=1e-3)
+    ends: list[float] = []
+    train(
+        config_of(task, TinyModel(), stage.context),
+        OptimizerConfig(lr=stage.lr, batch_size=stage.rows, steps=steps),
+        _episodes(task, stage, seed=seed, number=0),
+        seed=seed,
+        threads=1,
+        on_step=lambda record: ends.append(record.seconds),
+    )
+    return (ends[-1] - ends[steps // 3]) / (steps - 1 - steps // 3)
+
+
 def pretrain(
     task: TableTask, shape: TinyModel, stages: Sequence[Stage], *, seed: int, folder: Path, threads: int = 1
 ) -> TableModel:
