@@ -73,6 +73,8 @@ def test_a_loss_above_the_baselines_is_worse_and_one_below_is_better():
     better = verdict_of(*drawn(rng, truth=-0.2))
     assert sentence("B", "A", worse).startswith("B is worse than A by 0.")
     assert sentence("B", "A", better).startswith("B is better than A by 0.")
+    low, high = better.interval.low, better.interval.high
+    assert f"({-high:.4f} to {-low:.4f})" in sentence("B", "A", better)
     unknown = verdict_of(*drawn(rng, truth=0.0))
     assert sentence("B", "A", unknown).startswith("Whether B is better or worse than A cannot be told")
 

@@ -6,12 +6,14 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.experiments.tiny import tiny_recipe
+from tests.experiments.tiny import tiny_recipe, write_text
+from wholestack.data.corpus import Corpus
 from wholestack.errors import InputError, RecordError, RunDirectoryError
 from wholestack.evals.scores import ItemScores
 from wholestack.experiments import mixtures
@@ -28,6 +30,7 @@ from wholestack.experiments.mixture_plan import (
     stretches,
     told,
 )
+from wholestack.experiments.recipe import SourceSpec
 from wholestack.experiments.records import ITEM_SCORES, SPEC, SUGGESTIONS, TRIALS, SuggestionRecord, TrialRecord
 from wholestack.experiments.rehearsal import token_of
 from wholestack.experiments.specs import TrainingSpec
@@ -227,6 +230,32 @@ def test_continued_weights_begin_where_they_were_and_what_they_forget_is_measure
     assert outcome.plan.lr == turned.params["lr"]
     assert not outcome.warnings
     assert max(even.values) < turned.metrics["answer_bpb"] + 0.05
+
+
+@pytest.mark.heavy
+def test_weights_are_continued_on_a_source_that_they_never_saw_in_their_own_tokens(
+    compared: Path, tmp_path: Path
+) -> None:
+    trials = RunReader(compared).journal(TRIALS, TrialRecord)
+    start = compared / "jobs" / next(trial.name for trial in trials if trial.role == "repeat")
+    text = compared.parent / "text"
+    poems = SourceSpec(
+        kind="folder", name="poems", path=str(write_text(tmp_path / "poems", kind="poems")), licence="CC0-1.0"
+    )
+    recipe = tiny_recipe(text, workers=1)
+    recipe = replace(recipe, sources=(*recipe.sources, poems))
+    only = {"old": (Phase(share=1.0, weights={"notes": 1.0}),), "new": (Phase(share=1.0, weights={"poems": 1.0}),)}
+    asked = comparison(mixtures=only, baseline="old", tokens=3000, rates=(0.3,))
+    made = mixtures.create(tmp_path / "run", recipe, asked, seeds=2, budget_s=600, seed=0, start=start, at=time.time())
+    with made as run:
+        outcome = mixtures.compare(run)
+    ours, theirs = Corpus.open(tmp_path / "run" / "data"), Corpus.open(compared / "data")
+    assert ours.manifest.tokenizer == theirs.manifest.tokenizer
+    assert "may have read text that is held out here" in outcome.warnings[0]
+    old, new = outcome.results
+    assert new.forgetting is not None
+    assert old.forgetting is not None
+    assert new.forgetting.difference > old.forgetting.difference
 
 
 @pytest.mark.heavy

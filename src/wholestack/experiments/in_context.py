@@ -431,9 +431,10 @@ def _told(demonstrations: int, loss: Measured) -> str:
             f" differs by {loss.value:+.3f} nats{said}."
         )
     better, worse = ("the context", "fine-tuning") if loss.value < 0 else ("fine-tuning", "the context")
+    least, most = sorted((abs(interval.low), abs(interval.high)))
     return (
         f"{demonstrations} demonstrations: {better} is better than {worse} by {abs(loss.value):.3f} nats"
-        f" ({interval.low:+.3f} to {interval.high:+.3f})."
+        f" ({least:.3f} to {most:.3f})."
     )
 
 

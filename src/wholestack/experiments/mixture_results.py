@@ -52,16 +52,18 @@ def sentence(name: str, baseline: str, difference: Difference) -> str:
         if spread.larger == "seeds"
         else f"items vary more than seeds ({spread.items:.4f} against {spread.seeds:.4f}): more items would narrow it"
     )
-    about = f"by {abs(difference.value):.4f} bits per byte ({low:+.4f} to {high:+.4f})"
-    if difference.metric.startswith("choice_nll"):
-        about = about.replace("bits per byte", "nats")
+    unit = "nats" if difference.metric.startswith("choice_nll") else "bits per byte"
     if difference.verdict == "cannot be told":
         return (
             f"Whether {name} is better or worse than {baseline} cannot be told: the difference is"
-            f" {difference.value:+.4f} ({low:+.4f} to {high:+.4f}); one of {difference.detectable:.4f} would probably"
-            f" have been seen; {larger}."
+            f" {difference.value:+.4f} {unit} ({low:+.4f} to {high:+.4f}); one of {difference.detectable:.4f} would"
+            f" probably have been seen; {larger}."
         )
-    return f"{name} is {difference.verdict} than {baseline} {about}; {larger}."
+    least, most = sorted((abs(low), abs(high)))
+    return (
+        f"{name} is {difference.verdict} than {baseline} by {abs(difference.value):.4f} {unit}"
+        f" ({least:.4f} to {most:.4f}); {larger}."
+    )
 
 
 def _result(

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from wholestack.data.corpus import Corpus
+from wholestack.data.tokenizer import Tokenizer
 from wholestack.errors import InputError, RunDirectoryError
 from wholestack.evals.items import ItemSet, metric_name
 from wholestack.evals.statistics import ASSUMED_PAIRED_SD_BPB
@@ -169,8 +170,8 @@ def compare(
     with opened(run, watch=watch, clock=clock) as stage:
         if not stage.clock.has_ended("data"):
             stage.clock.began("data")
-            stage.clock.ended("data", data.run_data(stage))
-        warnings = _check_start(stage, asked.start)
+            stage.clock.ended("data", data.run_data(stage, tokenizer=_tokenizer(asked.start)))
+        warnings = _warnings(stage, asked.start)
         if not stage.clock.has_ended("evaluation"):
             stage.clock.began("evaluation")
             stage.clock.ended("evaluation", data.run_evaluation(stage))
@@ -243,26 +244,40 @@ def _copy_weights(start: Path, run: RunDirectory) -> None:
         shutil.copyfile(each, folder / each.name)
 
 
-def _check_start(stage: Stage, start: Start | None) -> tuple[str, ...]:
-    """Refuse weights of another tokenizer; say when held-out text may have been trained on.
+def _tokenizer(start: Start | None) -> Tokenizer | None:
+    """That of the given weights: they know no other tokens.
 
     Raises:
-        InputError: the tokens of the given weights are not those of this corpus.
+        DataError: the corpus that they were trained on is no longer there.
     """
+    return None if start is None else Corpus.open(Path(start.spec.corpus)).tokenizer
+
+
+def _warnings(stage: Stage, start: Start | None) -> tuple[str, ...]:
+    """Say when held-out text may have been trained on, and when the old distribution is not all there."""
     if start is None:
         return ()
     ours, theirs = Corpus.open(stage.run.path / "data"), Corpus.open(Path(start.spec.corpus))
-    if ours.manifest.tokenizer != theirs.manifest.tokenizer:
-        raise InputError(
-            f"{start.given}: was trained with another tokenizer than this recipe's sources give",
-            remedy="use a recipe with the same sources and vocabulary; a mixture may leave some of them out",
-        )
     if ours.manifest.digest == theirs.manifest.digest:
         return ()
-    return (
-        "the given weights were trained on another corpus with the same tokenizer: they may have read text that is"
-        " held out here",
-    )
+    found = [
+        "the given weights were trained on another corpus: they may have read text that is held out here, so that"
+        " loss on it before looks better than it is"
+    ]
+    if old_mixture(start, ours) is None:
+        missing = sorted(set(start.spec.mixture) - set(ours.sources))
+        found.append(
+            f"what is forgotten was not measured: the recipe has no source {', '.join(missing)}, which the given"
+            " weights were trained on"
+        )
+    return tuple(found)
+
+
+def old_mixture(start: Start | None, corpus: Corpus) -> dict[str, float] | None:
+    """The mixture whose held-out text shows what is forgotten; ``None`` where there is none or not all of it."""
+    if start is None or set(start.spec.mixture) - set(corpus.sources):
+        return None
+    return start.spec.mixture
 
 
 def _plan(stage: Stage, asked: Asked) -> ComparisonPlan:
@@ -403,7 +418,8 @@ def _suggestion(
 
 def _training_runs(stage: Stage, asked: Asked) -> TrainingRuns:
     path = stage.run.path
-    old = None if asked.start is None else asked.start.spec.mixture
+    corpus = Corpus.open(path / "data")
+    old = old_mixture(asked.start, corpus)
     probe = None if old is None else HeldOutProbe(mixture=old, windows=HELD_OUT_WINDOWS, seed=data.DATA_SEED)
 
     def amend(suggestion: SuggestionRecord, spec: TrainingSpec) -> TrainingSpec:
@@ -423,7 +439,7 @@ def _training_runs(stage: Stage, asked: Asked) -> TrainingRuns:
         stage.run,
         stage.recipe,
         stage.engine,
-        bytes_per_token=bytes_per_token(Corpus.open(path / "data")),
+        bytes_per_token=bytes_per_token(corpus),
         large_threads=1,
         clock=lambda: stage.clock.now,
         amend=amend,

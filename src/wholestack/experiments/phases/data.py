@@ -33,8 +33,8 @@ class Encoder:
         return [int(token) for token in self.tokenizer.encode(text)]
 
 
-def run_data(stage: Stage) -> str:
-    """Read, refuse, split, tokenise; seal what the data are."""
+def run_data(stage: Stage, *, tokenizer: Tokenizer | None = None) -> str:
+    """Read, refuse, split, tokenise (with a tokenizer that is given, or one of its own); seal what the data are."""
     stage.tell("data", "reading documents", left_s=stage.clock.left_s)
     corpus = prepare(
         sources_of(stage.recipe),
@@ -42,6 +42,7 @@ def run_data(stage: Stage) -> str:
         vocab_size=stage.recipe.vocab_size,
         seed=DATA_SEED,
         held_out_fraction=stage.recipe.held_out_fraction,
+        tokenizer=tokenizer,
     )
     statement = corpus.statement()
     write_atomic(stage.run.path / STATEMENT, statement.text().encode())
