@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from wholestack.cli.output import parse_duration, print_json
+from wholestack.cli.output import parse_duration, print_json, refuse_with_resume
 from wholestack.errors import InputError
 from wholestack.evals.backend import Backend, Opening
 from wholestack.experiments import in_context
@@ -23,14 +23,14 @@ WIDTH = 80
 
 def context(
     *,
-    model: str = in_context.TINY,
-    demonstrations: tuple[int, ...] = (10, 100, 1000),
-    episodes: int = 8,
-    questions: int = 16,
-    template: str = "",
-    budget: str = "8m",
-    seed: int = 0,
-    out: Path = Path("context"),
+    model: str | None = None,
+    demonstrations: Annotated[tuple[int, ...] | None, Parameter(negative="")] = None,
+    episodes: int | None = None,
+    questions: int | None = None,
+    template: str | None = None,
+    budget: str | None = None,
+    seed: int | None = None,
+    out: Path | None = None,
     resume: Path | None = None,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:
@@ -49,41 +49,52 @@ def context(
     Parameters
     ----------
     model
-        tiny: pretrained here. Or any model that `evals score` opens; it reads the demonstrations as text.
+        tiny (the default): pretrained here. Or any model that `evals score` opens; it reads the demonstrations as text.
     demonstrations
-        Numbers of demonstrations.
+        Numbers of demonstrations. Default 10 100 1000.
     episodes
-        Tables for each number of demonstrations; the unit of every interval.
+        Tables for each number of demonstrations, the unit of every interval. Default 8.
     questions
-        Of each episode.
+        Of each episode. Default 16.
     template
         How a demonstration is written. Default: {key}{label} for the tiny model, else {key}: {label} and a new
         line.
     budget
-        Wall time of the whole, for instance 8m; sets how long the tiny model is pretrained.
+        Wall time of the whole, for instance 8m (the default); sets how long the tiny model is
+        pretrained.
     seed
-        Everything random derives from it.
+        Everything random derives from it. Default 0.
     out
-        Folder for the run.
+        Folder for the run. Default: context.
     resume
         Go on with an interrupted run in this folder.
     json
         Print one JSON document on stdout; everything else goes to stderr.
     """
     if resume is not None:
+        refuse_with_resume(
+            model=model,
+            demonstrations=demonstrations,
+            episodes=episodes,
+            questions=questions,
+            template=template,
+            budget=budget,
+            seed=seed,
+            out=out,
+        )
         run = in_context.resume(resume)
     else:
         planned = partial(
             in_context.plan_for,
-            model,
-            demonstrations=demonstrations,
-            episodes=episodes,
-            questions=questions,
-            template=template.replace("\\n", "\n"),
+            model or in_context.TINY,
+            demonstrations=demonstrations or (10, 100, 1000),
+            episodes=8 if episodes is None else episodes,
+            questions=16 if questions is None else questions,
+            template=(template or "").replace("\\n", "\n"),
         )
         planned()  # what cannot be done is refused before anything is measured
-        plan = planned(effort=_effort(model, parse_duration(budget), seed))
-        run = in_context.create(out, plan, seed=seed, at=time.time())
+        plan = planned(effort=_effort(model or in_context.TINY, parse_duration(budget or "8m"), seed or 0))
+        run = in_context.create(out or Path("context"), plan, seed=seed or 0, at=time.time())
     with run:
         try:
             outcome = in_context.compare(run, backend=_backend(in_context.plan_of(run).model), say=_say)

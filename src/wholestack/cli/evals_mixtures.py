@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from wholestack.cli.output import parse_duration, print_json
+from wholestack.cli.output import parse_duration, print_json, refuse_with_resume
 from wholestack.errors import InputError
 from wholestack.experiments import mixtures
 from wholestack.experiments.mixture_plan import (
@@ -34,10 +34,10 @@ def mixtures_command(
     what: str | None = None,
     /,
     *,
-    seeds: int = 4,
-    budget: str = "8m",
+    seeds: int | None = None,
+    budget: str | None = None,
     from_: Annotated[Path | None, Parameter(name="--from")] = None,
-    seed: int = 0,
+    seed: int | None = None,
     workers: int | None = None,
     out: Path | None = None,
     resume: Path | None = None,
@@ -60,14 +60,14 @@ def mixtures_command(
         recipe(). A recipe compares: every source heavy all along, and every source heavy in the second half,
         against even shares.
     seeds
-        Trainings of each mixture that are compared; 2 or more.
+        Trainings of each mixture that are compared; 2 or more. Default 4.
     budget
-        Wall time of everything, for instance 8m; sets the length of the trainings.
+        Wall time of everything, for instance 8m; sets the length of the trainings. Default 8m.
     from_
         Continue these weights (mid-training): the job folder of a run, RUN/jobs/large-0000. Loss on held-out
         text of their own mixture is measured before and after.
     seed
-        Everything random derives from it.
+        Everything random derives from it. Default 0.
     workers
         Trainings at a time. Default: the recipe's.
     out
@@ -80,16 +80,17 @@ def mixtures_command(
     if (what is None) == (resume is None):
         raise InputError("name a file or recipe, or --resume a run", remedy="one of the two")
     if resume is not None:
+        refuse_with_resume(seeds=seeds, budget=budget, from_=from_, seed=seed, workers=workers, out=out)
         run = mixtures.resume(resume)
     else:
         recipe, comparison = _asked(str(what), workers)
         run = mixtures.create(
-            out or Path(f"mixtures-{recipe.name}-{seed}"),
+            out or Path(f"mixtures-{recipe.name}-{seed or 0}"),
             recipe,
             comparison,
-            seeds=seeds,
-            budget_s=parse_duration(budget),
-            seed=seed,
+            seeds=4 if seeds is None else seeds,
+            budget_s=parse_duration(budget or "8m"),
+            seed=seed or 0,
             start=from_,
             at=time.time(),
         )
