@@ -67,6 +67,7 @@ def outcome() -> MixturesOutcome:
         results=results,
         warnings=(),
         seconds=95.0,
+        budget_s=90.0,
         exit_code=3,
     )
 

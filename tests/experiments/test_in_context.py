@@ -157,7 +157,7 @@ def test_demonstrations_that_do_not_fit_are_counted() -> None:
 def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small comparison that ran to its end: pretrained, tuned, read."""
     folder = tmp_path_factory.mktemp("context") / "run"
-    asked = plan(demonstrations=(3, 16), episodes=6, questions=12, effort=0.5)
+    asked = plan(demonstrations=(3, 16), episodes=6, questions=12, effort=0.75)
     asked = replace(asked, tried=(Tuning(lr=4e-3, steps=20), Tuning(lr=1.6e-2, steps=80)), tuning_episodes=2)
     with in_context.create(folder, asked, seed=0, at=0.0) as run:
         in_context.compare(run)

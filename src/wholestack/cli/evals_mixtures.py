@@ -160,7 +160,7 @@ def _text(outcome: MixturesOutcome, comparison: Comparison, path: Path) -> str:
     for result in outcome.results:
         lines += _told(result, comparison)
     lines += [_wrapped(f"warning: {each}") for each in outcome.warnings]
-    return "\n".join([*lines, f"{outcome.seconds:.0f} s; all numbers: {path}"])
+    return "\n".join([*lines, f"{outcome.seconds:.0f} s of {outcome.budget_s:.0f} s; all numbers: {path}"])
 
 
 def _told(result: MixtureResult, comparison: Comparison) -> list[str]:

@@ -65,7 +65,7 @@ TUNING_SEED, EPISODE_SEED, NEEDLE_SEED = 1, 2, 3
 LEVEL = 0.95
 PRETRAINING_SHARE = 0.45
 """Of a budget; the rest is choosing, tuning and reading."""
-STEPS_WORTH = 3500.0
+STEPS_WORTH = 4000.0
 """All stages together, in steps on short rows."""
 
 Say = Callable[[str], None]
@@ -131,11 +131,11 @@ def effort_within(budget_s: float, step_s: float) -> float:
 def _stages(longest: int, effort: float) -> tuple[Stage, ...]:
     """From short rows to the longest."""
     scale = max(0.01, effort)
-    found = [Stage(context=min(64, longest), rows=16, steps=max(20, round(2400 * scale)), lr=3e-3)]
+    found = [Stage(context=min(64, longest), rows=16, steps=max(20, round(1600 * scale)), lr=3e-3)]
     if longest > 256:
-        found.append(Stage(context=256, rows=4, steps=max(5, round(400 * scale)), lr=1.5e-3))
+        found.append(Stage(context=256, rows=4, steps=max(5, round(400 * scale)), lr=2e-3))
     if longest > 64:
-        found.append(Stage(context=longest, rows=1, steps=max(5, round(100 * scale)), lr=1e-3))
+        found.append(Stage(context=longest, rows=1, steps=max(5, round(250 * scale)), lr=1.5e-3))
     return tuple(found)
 
 

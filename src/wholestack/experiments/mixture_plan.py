@@ -166,6 +166,8 @@ class MixturesOutcome(Record):
     results: tuple[MixtureResult, ...]
     warnings: tuple[str, ...]
     seconds: float
+    """Wall seconds used; pauses between a kill and a resume do not count."""
+    budget_s: float
     exit_code: int
 
 

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 
 from wholestack.data.corpus import Corpus
 from wholestack.data.tokenizer import Tokenizer
@@ -366,7 +367,8 @@ def _train(stage: Stage, runs: TrainingRuns, wanted: list[SuggestionRecord], pla
         for trial in runs.collect(POLL_S):
             acknowledge(stage, trial)
         done = len(stage.trials)
-        left_s = (plan.runs - done) * each_s / stage.recipe.workers
+        taken_s = [trial.seconds for trial in stage.trials]
+        left_s = (plan.runs - done) * (fmean(taken_s) if taken_s else each_s) / stage.recipe.workers
         names = ", ".join(sorted(f"{each.suggestion.params[MIXTURE]}" for each in runs.running.values()))
         stage.tell("search", f"training {names}", done=done, total=plan.runs, left_s=left_s)
 
@@ -457,5 +459,6 @@ def _outcome(stage: Stage, asked: Asked, plan: ComparisonPlan, warnings: tuple[s
         results=results,
         warnings=warnings,
         seconds=stage.clock.used_s,
+        budget_s=stage.clock.budget_s,
         exit_code=EXIT_UNKNOWN if untold else EXIT_OK,
     )

@@ -202,7 +202,10 @@ def tune(model: TableModel, episode: Episode, tuning: Tuning, *, seed: int) -> T
 
 
 def config_of(task: TableTask, shape: TinyModel, context: int) -> ModelConfig:
-    """The model's shape at a context; its weights do not depend on the context."""
+    """The model's shape at a context; its weights do not depend on the context.
+
+    Without the norm of queries and keys: it bounds how sharply a head may look, and so many demonstrations dilute it.
+    """
     return ModelConfig(
         vocab_size=len(task.vocabulary),
         context=context,
@@ -211,6 +214,7 @@ def config_of(task: TableTask, shape: TinyModel, context: int) -> ModelConfig:
         head_size=shape.head_size,
         kv_heads=shape.width // shape.head_size,
         mlp_ratio=2.0,
+        qk_norm=False,
     )
 
 
