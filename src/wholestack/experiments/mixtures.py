@@ -259,12 +259,13 @@ def _warnings(stage: Stage, start: Start | None) -> tuple[str, ...]:
     if start is None:
         return ()
     ours, theirs = Corpus.open(stage.run.path / "data"), Corpus.open(Path(start.spec.corpus))
-    if ours.manifest.digest == theirs.manifest.digest:
-        return ()
-    found = [
-        "the given weights were trained on another corpus: they may have read text that is held out here, so that"
-        " loss on it before looks better than it is"
-    ]
+    found = []
+    known, held_out = held_out_but_read(ours, theirs)
+    if known:
+        found.append(
+            f"the given weights have read {known} of the {held_out} documents that are held out here: loss on these"
+            " looks better than it is, before more than after"
+        )
     if old_mixture(start, ours) is None:
         missing = sorted(set(start.spec.mixture) - set(ours.sources))
         found.append(
@@ -272,6 +273,13 @@ def _warnings(stage: Stage, start: Start | None) -> tuple[str, ...]:
             " weights were trained on"
         )
     return tuple(found)
+
+
+def held_out_but_read(ours: Corpus, theirs: Corpus) -> tuple[int, int]:
+    """Documents that are held out of our corpus and trained on in theirs, by content; and all that are held out."""
+    held_out = {entry.sha256 for entry in ours.ledger if entry.split == "held_out"}
+    read = {entry.sha256 for entry in theirs.ledger if entry.split == "train"}
+    return len(held_out & read), len(held_out)
 
 
 def old_mixture(start: Start | None, corpus: Corpus) -> dict[str, float] | None:
