@@ -253,7 +253,7 @@ def test_the_time_left_counts_only_what_this_session_did():
 def test_beside_the_numbers_stands_what_they_stand_for(write, command, tmp_path):
     _, out, _ = command(write(GOOD), "--model", "memory")
     assert "nobody knows what this number stands for" in " ".join(out.split())
-    rows = ["model,wanted,answer_bpb", *(f"m{n},{n / 10},{2 - n / 10}" for n in range(8))]
+    rows = ["model,answer_bpb", *(f"m{n},{2 - n / 10}" for n in range(8))]
     (tmp_path / "table.csv").write_text("\n".join(rows) + "\n")
     for arguments in (
         ["goal", "set", "wanted", "--measure", "share accepted", "--better", "higher", "--matters", "0.01",

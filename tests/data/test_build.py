@@ -203,3 +203,22 @@ def test_progress_never_goes_back_and_reaches_the_end(two_sources, tmp_path):
         done = [each for name, each, _ in seen if name == phase]
         assert done == sorted(done)
     assert seen[-1][1] == seen[-1][2]
+
+
+def test_a_given_tokenizer_cuts_the_text_and_makes_another_corpus(corpus, texts, two_sources, tmp_path):
+    new = [MemorySource("letters", {f"l{i}.txt": texts(5000 + i) for i in range(30)}, given="CC0-1.0")]
+    made = prepare(new, tmp_path / "given", vocab_size=300, seed=0, tokenizer=corpus.tokenizer)
+    assert made.manifest.tokenizer == corpus.manifest.tokenizer
+    own = prepare(new, tmp_path / "own", vocab_size=300, seed=0)
+    assert own.manifest.tokenizer != made.manifest.tokenizer
+    assert own.manifest.inputs != made.manifest.inputs
+    text = next(iter(made.documents("train"))).text
+    tokens = corpus.tokenizer.encode(text).tolist()
+    stream = made.tokens("train", "letters").tolist()
+    assert stream[: len(tokens)] == tokens
+
+
+def test_a_given_tokenizer_that_is_too_large_is_refused_before_anything_is_made(corpus, two_sources, tmp_path):
+    with pytest.raises(InputError, match="given tokenizer has"):
+        prepare(two_sources, tmp_path / "corpus", vocab_size=260, seed=0, tokenizer=corpus.tokenizer)
+    assert not (tmp_path / "corpus").exists()

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wholestack.data import Loader
-from wholestack.data.loader import BLOCK
+from wholestack.data.loader import BLOCK, Stretch
 from wholestack.errors import InputError
 
 MIX = {"code": 0.7, "prose": 0.3}
@@ -127,3 +127,86 @@ def test_held_out_text_is_only_read_when_asked_for(corpus):
     length = len(corpus.tokens("held_out", "prose"))
     loader = Loader(corpus, {"prose": 1}, 2, 8, 0, split="held_out")
     assert all(place.first_token < length for step in range(20) for place in loader.places(step))
+
+
+def test_the_order_of_a_constant_mixture_is_what_it_was_before_there_were_schedules(corpus):
+    loader = Loader(corpus, MIX, 4, 16, 7)
+    order = [place.source[0] for step in (0, 1, 2, 3, 1023, 1024, 1025, 5000) for place in loader.places(step)]
+    assert "".join(order) == "ccccpppccccccccccccpccpppcccppcc"
+
+
+def schedule(*stretches: tuple[int, dict[str, float]]) -> list[Stretch]:
+    return [Stretch(first_sequence=first, weights=weights) for first, weights in stretches]
+
+
+def test_a_schedule_of_one_mixture_is_that_mixture_to_the_last_token(corpus):
+    plain = Loader(corpus, MIX, 4, 16, 7)
+    for same in (schedule((0, MIX)), schedule((0, MIX), (300, {"prose": 3, "code": 7}))):
+        loader = Loader(corpus, same, 4, 16, 7)
+        assert [loader.batch(step).tolist() for step in (0, 74, 75, 1500)] == [
+            plain.batch(step).tolist() for step in (0, 74, 75, 1500)
+        ]
+
+
+@given(st.integers(1, 3 * BLOCK), st.integers(0, 3 * BLOCK))
+def test_until_its_first_change_a_schedule_gives_what_its_first_mixture_gives(corpus, change, number):
+    scheduled = Loader(corpus, schedule((0, MIX), (change, {"prose": 1})), 1, 16, 7)
+    constant = Loader(corpus, MIX, 1, 16, 7)
+    if number < change:
+        assert scheduled.places(number) == constant.places(number)
+    else:
+        assert scheduled.places(number)[0].source == "prose"
+
+
+@given(st.floats(0.05, 0.45), st.floats(0.55, 0.95), st.integers(1, 2 * BLOCK))
+def test_each_stretch_meets_its_own_weights_within_one_slot_of_a_block(corpus, before, after, change):
+    stretches = schedule(
+        (0, {"code": before, "prose": 1 - before}), (change * BLOCK // 64, {"code": after, "prose": 1 - after})
+    )
+    loader = Loader(corpus, stretches, 1, 16, 0)
+    first = stretches[1].first_sequence
+    sources, _ = loader._drawn(np.arange(first, first + 2 * BLOCK))
+    assert abs(int((sources == 0).sum()) - 2 * after * BLOCK) <= 2
+    assert loader.weights_at(first)["code"] == pytest.approx(after, abs=1 / BLOCK)
+
+
+@given(st.lists(st.integers(1, 900), min_size=1, max_size=4, unique=True), st.integers(0, 1200))
+def test_under_a_schedule_tokens_seen_are_those_of_the_batches_before(corpus, changes, step):
+    mixtures = [{"code": 1}, {"prose": 1}, {"code": 1, "prose": 3}, {"code": 5, "prose": 1}, {"prose": 1}]
+    stretches = schedule((0, mixtures[0]), *zip(sorted(changes), mixtures[1:], strict=False))
+    loader = Loader(corpus, stretches, 3, 16, 2)
+    sources, seen = loader._drawn(np.arange(step * 3))
+    for index, name in enumerate(("code", "prose")):
+        of_source = seen[sources == index]
+        assert of_source.tolist() == list(range(len(of_source)))
+        assert loader.tokens_seen(step)[name] == len(of_source) * 16
+
+
+def test_a_step_of_a_schedule_depends_on_nothing_that_was_asked_before(corpus):
+    stretches = schedule((0, {"code": 1}), (50, MIX), (5000, {"prose": 1}))
+    forward = Loader(corpus, stretches, 4, 16, 7)
+    asked = [*range(10, 16), 1249, 1250, 1251, 2000]
+    first = [forward.batch(step).tolist() for step in asked]
+    fresh = Loader(corpus, stretches, 4, 16, 7)
+    assert [fresh.batch(step).tolist() for step in reversed(asked)] == first[::-1]
+    small = Loader(corpus, stretches, 1, 16, 7)
+    joined = np.concatenate([small.batch(step) for step in range(48, 52)])
+    assert joined.tolist() == forward.batch(12).tolist()
+
+
+def test_a_source_goes_on_in_a_new_stretch_where_it_stopped_in_the_last(corpus):
+    stretches = schedule((0, {"prose": 1}), (10, {"code": 1}), (25, {"prose": 1}))
+    loader = Loader(corpus, stretches, 1, 16, 3)
+    alone = Loader(corpus, {"prose": 1}, 1, 16, 3)
+    assert [loader.places(step) for step in (9, 25, 30)] == [alone.places(step) for step in (9, 10, 15)]
+
+
+@pytest.mark.parametrize("firsts", [(), (1,), (0, 0), (0, 5, 3)])
+def test_stretches_that_do_not_follow_each_other_are_refused(corpus, firsts):
+    with pytest.raises(InputError, match="begin the first at 0"):
+        Loader(corpus, schedule(*((first, MIX) for first in firsts)), 1, 16, 0)
+
+
+def test_a_mixture_before_the_first_step_is_refused(corpus):
+    with pytest.raises(InputError, match="count from 0"):
+        Loader(corpus, MIX, 1, 16, 0).weights_at(-1)

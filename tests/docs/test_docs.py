@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from wholestack.experiments.mixture_plan import overall, read_comparison
 from wholestack.recipes.load import load
 
 ROOT = Path(__file__).parents[2]
@@ -46,3 +47,10 @@ def test_the_help_in_the_readme_is_what_the_command_prints() -> None:
         env={"COLUMNS": "80"},
     ).stdout
     assert printed.strip() == shown.strip()
+
+
+def test_the_comparison_of_the_mixtures_guide_is_one(tmp_path: Path) -> None:
+    (text,) = blocks(ROOT / "docs/guides/compare-mixtures.md", "json")
+    (tmp_path / "mixtures.json").write_text(text)
+    comparison = read_comparison(tmp_path / "mixtures.json")
+    assert overall(comparison.mixtures["prose last"])["python-prose"] == pytest.approx(0.7 / 4 + 0.3)

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -125,6 +126,42 @@ def test_checkpoints_follow_the_clock_too(tmp_path, model_config, optimizer_conf
     )
     assert [steps[-1:] for steps in found] == [[]] * 10 + [[10]] * 10 + [[20]] * 4
     assert latest_checkpoint(tmp_path).step == 24
+
+
+def test_given_weights_are_where_training_begins(model_config, optimizer_config, batches):
+    first, _ = run(model_config, optimizer_config, batches)
+    tokens = torch.from_numpy(batches(24).astype(np.int64))
+    logits = first.model(tokens[:, :-1])
+    expected = torch.nn.functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
+    begun, records = run(model_config, optimizer_config, lambda _: batches(24), initial=first.model.state_dict())
+    assert records[0].loss_nats == pytest.approx(float(expected.detach()), rel=1e-5)
+    assert begun.summary.weights_sha256 != first.summary.weights_sha256
+
+
+def test_given_weights_are_not_changed_and_a_broken_run_from_them_ends_like_an_unbroken_one(
+    tmp_path, model_config, optimizer_config, batches
+):
+    given = run(model_config, optimizer_config, batches)[0].model.state_dict()
+    before = weights_hash(given)
+    unbroken, _ = run(model_config, optimizer_config, batches, initial=given)
+
+    def interrupt(record):
+        if record.step == 10:
+            raise Interrupted
+
+    options = {"checkpoint_folder": tmp_path, "checkpoint_every_steps": 4, "initial": given}
+    with pytest.raises(Interrupted):
+        run(model_config, optimizer_config, batches, on_step=interrupt, **options)
+    again, _ = run(model_config, optimizer_config, batches, **options)
+    assert again.summary.weights_sha256 == unbroken.summary.weights_sha256
+    assert weights_hash(given) == before
+
+
+def test_given_weights_of_another_shape_are_refused(model_config, optimizer_config, batches):
+    wider = replace(model_config, width=64)
+    given = run(wider, optimizer_config, batches)[0].model.state_dict()
+    with pytest.raises(InputError, match=r"of another shape: .*blocks"):
+        run(model_config, optimizer_config, batches, initial=given)
 
 
 def test_a_folder_of_another_run_is_refused(tmp_path, model_config, optimizer_config, batches):

@@ -44,4 +44,13 @@ app.command(
     "wholestack.cli.evals_curve:curve",
     name="curve",
     help="The same checkpoints under several metrics: which one jumps, and which curve is clean by its axes only.",
+app.command(
+    "wholestack.cli.evals_mixtures:mixtures_command",
+    name="mixtures",
+    help="Compare data mixtures and schedules of mixtures at equal cost.",
+)
+app.command(
+    "wholestack.cli.evals_context:context",
+    name="context",
+    help="Demonstrations in the context against fine-tuning on the same ones.",
 )

@@ -89,3 +89,17 @@ def read_text(path: Path) -> str:
         return content.decode(errors="replace")
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}", remedy="name an existing file") from error
+
+
+def refuse_with_resume(**given: object) -> None:
+    """A run keeps what it was started with: options of a new one cannot be given with ``--resume``.
+
+    Raises:
+        InputError: names the first option that was given.
+    """
+    for name, value in given.items():
+        if value is not None and value is not False:
+            raise InputError(
+                f"--{name.strip('_').replace('_', '-')} cannot be given with --resume",
+                remedy="a run keeps what it was started with",
+            )

@@ -7,10 +7,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from wholestack.cli.output import parse_duration, print_json
+from wholestack.cli.output import parse_duration, print_json, refuse_with_resume
 from wholestack.cli.progress import TerminalWatcher
 from wholestack.cli.report import draw
-from wholestack.errors import InputError
 from wholestack.experiments import rehearsal
 from wholestack.experiments.dry_run import describe_plan, dry_run
 from wholestack.experiments.recipe import Recipe, with_workers
@@ -64,7 +63,7 @@ def rehearse(
         Print one JSON document on stdout; everything else goes to stderr.
     """
     if resume is not None:
-        _refuse_with_resume(
+        refuse_with_resume(
             recipe=recipe != "laptop", out=out, seed=seed, workers=workers, stop_if_off=stop_if_off, dry_run=dry_run
         )
         run = rehearsal.resume(resume)
@@ -116,12 +115,3 @@ def _dry_run(recipe: Recipe, budget_s: float, *, json: bool) -> int:
 def _recipe(name: str, workers: int | None) -> Recipe:
     recipe = load(name)
     return recipe if workers is None else with_workers(recipe, workers)
-
-
-def _refuse_with_resume(**given: object) -> None:
-    for name, value in given.items():
-        if value is not None and value is not False:
-            raise InputError(
-                f"--{name.replace('_', '-')} cannot be given with --resume",
-                remedy="a run keeps what it was started with",
-            )

@@ -6,7 +6,7 @@ from its module. Everything here does without.
 
 from wholestack.data.corpus import Corpus
 from wholestack.data.folder import FolderSource, JsonLinesSource, MemorySource
-from wholestack.data.loader import Loader
+from wholestack.data.loader import Loader, Stretch
 from wholestack.data.python_library import python_sources
 from wholestack.data.source import Document, Refusal, Source, SourceDocument
 from wholestack.data.tokenizer import Tokenizer
@@ -22,6 +22,7 @@ __all__ = [
     "Refusal",
     "Source",
     "SourceDocument",
+    "Stretch",
     "Tokenizer",
     "python_sources",
     "unigram_bits_per_byte",

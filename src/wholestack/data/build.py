@@ -43,6 +43,7 @@ def prepare(
     vocab_size: int,
     seed: int,
     held_out_fraction: float = 0.06,
+    tokenizer: Tokenizer | None = None,
     progress: Progress | None = None,
 ) -> Corpus:
     """Make a corpus, or hand back the one that the same inputs already made there.
@@ -53,28 +54,34 @@ def prepare(
         vocab_size: Tokens wanted, 256 (plain bytes) to 65,536.
         seed: Chooses what is held out.
         held_out_fraction: Share of each source's bytes to hold out, 0 to 0.5.
+        tokenizer: One that is given, for a model that knows it already; default: trained on this text.
         progress: Told how far it is.
 
     Raises:
-        InputError: a setting is out of range, a source gives nothing usable, or the folder holds something else.
+        InputError: a setting is out of range, a given tokenizer is too large, a source gives nothing usable, or the
+            folder holds something else.
         RunDirectoryError: the folder cannot be written.
     """
     check_vocab_size(vocab_size)
     _check_settings(sources, held_out_fraction)
+    if tokenizer is not None and tokenizer.vocab_size > vocab_size:
+        raise InputError(f"the given tokenizer has {tokenizer.vocab_size:,} tokens, vocab_size is {vocab_size:,}")
     report = progress or _unwatched
     _make(folder)
     with Scratch(folder) as scratch:
         gathered = gather(sources, scratch, report)
         said = {source.name: source.licence for source in sources}
-        inputs = gathered.inputs_digest([FORMAT, vocab_size, seed, held_out_fraction, said])
+        given = [] if tokenizer is None else [tokenizer.digest]
+        inputs = gathered.inputs_digest([FORMAT, vocab_size, seed, held_out_fraction, said, *given])
         existing = _existing(folder, inputs)
         if existing:
             return existing
         report("compare", 0, gathered.size_bytes)
         labels = _cluster(gathered)
         splits = _split(gathered.documents, labels, held_out_fraction, seed)
-        report("train tokenizer", 0, SAMPLE_BYTES)
-        tokenizer = train(_sample(gathered, splits), vocab_size=vocab_size)
+        if tokenizer is None:
+            report("train tokenizer", 0, SAMPLE_BYTES)
+            tokenizer = train(_sample(gathered, splits), vocab_size=vocab_size)
         _clear(folder)
         tally = Tally(said)
         writers = {(name, split): ShardWriter(folder, name, split) for name in said for split in SPLITS}

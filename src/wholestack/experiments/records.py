@@ -31,7 +31,7 @@ from wholestack.claim import ClaimStatus
 from wholestack.record import Record
 
 Params = dict[str, float | int | str]
-Role = Literal["random", "search", "ladder", "rung", "large", "scaled"]
+Role = Literal["random", "search", "ladder", "rung", "large", "scaled", "rate", "repeat"]
 SMALL_ROLES: tuple[Role, ...] = ("random", "search", "ladder")
 """Trials: what is small beside rung and large run."""
 TrialOutcome = Literal["ok", "diverged", "out_of_memory", "timeout", "failed", "abandoned"]
@@ -54,6 +54,8 @@ SPEC = "spec.json"
 RESULT = "result.json"
 PREDICTED = "predicted.jsonl"
 PREPARED = "items/prepared.npz"
+ITEM_SCORES = "scores.npz"
+HELD_OUT = "held-out.npz"
 STATEMENT = "data-statement.txt"
 BASELINES = "baselines.json"
 SKIPPED = "skipped.jsonl"

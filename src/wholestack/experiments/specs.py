@@ -9,6 +9,28 @@ from wholestack.record import Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MixtureStretch(Record):
+    """A part of a training run with one mixture."""
+
+    first_sequence: int
+    """Number of its first sequence, counted over the whole run."""
+    weights: dict[str, float]
+    """Share of sequences of each source."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldOutProbe(Record):
+    """A look at held-out text, before and after training: what was forgotten."""
+
+    mixture: dict[str, float]
+    """Weight by source of the text that is looked at."""
+    windows: int
+    """Windows of one context each."""
+    seed: int
+    """Chooses the windows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingSpec(Record):
     """Everything that a training worker needs."""
 
@@ -22,6 +44,7 @@ class TrainingSpec(Record):
     model: ModelConfig
     optimizer: OptimizerConfig
     mixture: dict[str, float]
+    """Weight by source over the whole run."""
     seed: int
     threads: int
     checkpoints: bool
@@ -30,6 +53,14 @@ class TrainingSpec(Record):
     precision: Precision = "float32"
     bytes_per_token: dict[str, float]
     """Mean UTF-8 bytes of a token of each source: turns nats per token into bits per byte."""
+    schedule: tuple[MixtureStretch, ...] = ()
+    """Where the mixture changes on the way, its stretches; ``mixture`` is then what they come to together."""
+    initial: str = ""
+    """Checkpoint whose weights training begins with; empty: random ones."""
+    keep_items: bool = False
+    """Whether to leave what was given to every item in ``scores.npz``, for paired comparisons."""
+    held_out: HeldOutProbe | None = None
+    """Held-out text to look at before and after, left in ``held-out.npz``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

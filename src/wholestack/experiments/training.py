@@ -54,6 +54,7 @@ class TrainingRuns:
         bytes_per_token: Of each source.
         large_threads: Of rung and large run.
         clock: Seconds since the epoch.
+        amend: Changes what the settings alone do not say, for instance a schedule of mixtures.
     """
 
     def __init__(
@@ -65,7 +66,9 @@ class TrainingRuns:
         bytes_per_token: dict[str, float],
         large_threads: int,
         clock: Callable[[], float],
+        amend: Callable[[SuggestionRecord, TrainingSpec], TrainingSpec] = lambda _, spec: spec,
     ) -> None:
+        self._amend = amend
         self._run = run
         self._recipe = recipe
         self._engine = engine
@@ -85,7 +88,7 @@ class TrainingRuns:
         plan = training_plan(self._recipe, suggestion.params)
         folder = self._run.folder(f"jobs/{suggestion.name}")
         (folder / RESULT).unlink(missing_ok=True)
-        write_atomic(folder / SPEC, to_json(self._spec(suggestion, plan), indent=2))
+        write_atomic(folder / SPEC, to_json(self._amend(suggestion, self._spec(suggestion, plan)), indent=2))
         job = Job(
             name=suggestion.name,
             entry=ENTRY,

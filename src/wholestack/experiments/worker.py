@@ -9,25 +9,28 @@ import itertools
 import math
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from wholestack.data.corpus import Corpus
-from wholestack.data.loader import Loader
+from wholestack.data.loader import Loader, Stretch
 from wholestack.evals.prepared import PreparedItems
-from wholestack.evals.scores import Scores
-from wholestack.evals.scoring import score
+from wholestack.evals.scores import Scores, summarise
+from wholestack.evals.scoring import score_items
+from wholestack.experiments.held_out import HeldOutLosses, window_losses
 from wholestack.experiments.preflight import EXACT_CHECKSUM, EXACT_SIZE, ProbeResult
 from wholestack.experiments.recipe import Device, Precision
-from wholestack.experiments.records import CURVE, RESULT, SPEC, CurvePoint
-from wholestack.experiments.specs import TrainingResult, TrainingSpec
+from wholestack.experiments.records import CURVE, HELD_OUT, ITEM_SCORES, RESULT, SPEC, CurvePoint
+from wholestack.experiments.specs import HeldOutProbe, TrainingResult, TrainingSpec
 from wholestack.journal import JournalWriter, read_journal, write_atomic
+from wholestack.pretrain.checkpoint import load_model
 from wholestack.pretrain.config import ModelConfig, OptimizerConfig
 from wholestack.pretrain.flops import training_flops
 from wholestack.pretrain.loop import TrainOutcome, train
+from wholestack.pretrain.model import Transformer
 from wholestack.pretrain.stability import StepRecord
 from wholestack.record import from_json, to_json
 
@@ -43,13 +46,15 @@ def train_and_score(folder: str) -> None:
     place = Path(folder)
     spec = from_json(TrainingSpec, (place / SPEC).read_bytes(), where=str(place / SPEC))
     torch.set_flush_denormal(True)
+    corpus = Corpus.open(Path(spec.corpus))
     loader = Loader(
-        Corpus.open(Path(spec.corpus)),
-        spec.mixture,
+        corpus,
+        [Stretch(first_sequence=each.first_sequence, weights=each.weights) for each in spec.schedule] or spec.mixture,
         batch_size=spec.optimizer.batch_size,
         context=spec.model.context,
         seed=spec.seed,
     )
+    start = load_model(Path(spec.initial)) if spec.initial else None
     if not spec.checkpoints:
         (place / CURVE).unlink(missing_ok=True)
     known = read_journal(place / CURVE, CurvePoint)
@@ -61,6 +66,7 @@ def train_and_score(folder: str) -> None:
             loader.batch,
             seed=spec.seed,
             threads=spec.threads,
+            initial=None if start is None else start.state_dict(),
             checkpoint_folder=place / "checkpoints" if spec.checkpoints else None,
             checkpoint_every_s=CHECKPOINT_EVERY_S if spec.checkpoints else None,
             on_step=curve_recorder(spec, known[-1] if known else None, curve.append),
@@ -68,7 +74,21 @@ def train_and_score(folder: str) -> None:
             precision=spec.precision,
         )
     queued_s = _queued_seconds() - queued_s
-    write_atomic(place / RESULT, to_json(_result(spec, outcome, queued_s), indent=2))
+    if spec.held_out is not None and not outcome.diverged:
+        _look_at_held_out(spec, spec.held_out, corpus, start, outcome.model).save(place / HELD_OUT)
+    write_atomic(place / RESULT, to_json(_result(spec, outcome, queued_s, place), indent=2))
+
+
+def _look_at_held_out(
+    spec: TrainingSpec, probe: HeldOutProbe, corpus: Corpus, start: Transformer | None, end: Transformer
+) -> HeldOutLosses:
+    torch.set_num_threads(spec.threads)
+    loader = Loader(corpus, probe.mixture, batch_size=1, context=spec.model.context, seed=probe.seed, split="held_out")
+    bits = _bits_per_byte_of_a_nat(spec.bytes_per_token, probe.mixture)
+    return HeldOutLosses(
+        before_bpb=None if start is None else bits * window_losses(start.to(spec.device), loader, probe.windows),
+        after_bpb=bits * window_losses(end, loader, probe.windows),
+    )
 
 
 def curve_recorder(
@@ -87,7 +107,7 @@ def curve_recorder(
         clock: Seconds since the epoch.
     """
     every = max(1, spec.optimizer.steps // CURVE_POINTS)
-    bits = _bits_per_byte_of_a_nat(spec)
+    bits = _bits_per_byte_of_a_nat(spec.bytes_per_token, spec.mixture)
     flops_per_token = training_flops(spec.model, 1)
     losses: list[float] = []
     norms: list[float] = []
@@ -123,17 +143,18 @@ def curve_recorder(
     return on_step
 
 
-def _result(spec: TrainingSpec, outcome: TrainOutcome, queued_s: float) -> TrainingResult:
+def _result(spec: TrainingSpec, outcome: TrainOutcome, queued_s: float, place: Path) -> TrainingResult:
     summary = outcome.summary
     started = time.monotonic()
-    scores = None if outcome.diverged else _score(spec, outcome)
+    scores = None if outcome.diverged else _score(spec, outcome, place)
     stability = summary.stability
     readings = {
         "loss_spikes": float(stability.spikes),
         "largest_spike_nats": stability.largest_spike_nats,
         "clipped_fraction": stability.clipped_fraction,
         "max_gradient_norm": stability.largest_gradient_norm,
-        "final_train_bpb": summary.final_loss_nats and summary.final_loss_nats * _bits_per_byte_of_a_nat(spec),
+        "final_train_bpb": summary.final_loss_nats
+        and summary.final_loss_nats * _bits_per_byte_of_a_nat(spec.bytes_per_token, spec.mixture),
     }
     return TrainingResult(
         diverged=outcome.diverged,
@@ -149,19 +170,22 @@ def _result(spec: TrainingSpec, outcome: TrainOutcome, queued_s: float) -> Train
     )
 
 
-def _score(spec: TrainingSpec, outcome: TrainOutcome) -> Scores:
+def _score(spec: TrainingSpec, outcome: TrainOutcome, place: Path) -> Scores:
     torch.set_num_threads(spec.threads)
-    return score(outcome.model, PreparedItems.load(Path(spec.items)), device=spec.device)
+    scores = score_items(outcome.model, PreparedItems.load(Path(spec.items)), device=spec.device)
+    if spec.keep_items:
+        scores.save(place / ITEM_SCORES)
+    return summarise(scores)
 
 
 def _standard_errors(scores: Scores) -> dict[str, float]:
     return {each.name: each.standard_error for each in scores.metrics if each.standard_error is not None}
 
 
-def _bits_per_byte_of_a_nat(spec: TrainingSpec) -> float:
-    """Bits per byte of one nat per token, for the mixture: every source weighs by its share of the tokens."""
-    bytes_per_token = sum(weight * spec.bytes_per_token[source] for source, weight in spec.mixture.items())
-    return 1 / (LN2 * bytes_per_token / sum(spec.mixture.values()))
+def _bits_per_byte_of_a_nat(bytes_per_token: Mapping[str, float], mixture: Mapping[str, float]) -> float:
+    """Bits per byte of one nat per token, for a mixture: every source weighs by its share of the tokens."""
+    mean = sum(weight * bytes_per_token[source] for source, weight in mixture.items()) / sum(mixture.values())
+    return 1 / (LN2 * mean)
 
 
 def _cpu_seconds() -> float:

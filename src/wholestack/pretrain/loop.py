@@ -8,7 +8,7 @@ hand.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,6 +81,7 @@ def train(
     *,
     seed: int,
     threads: int,
+    initial: Mapping[str, Tensor] | None = None,
     checkpoint_folder: Path | None = None,
     checkpoint_every_s: float | None = None,
     checkpoint_every_steps: int | None = None,
@@ -98,6 +99,8 @@ def train(
         batches: The data, a pure function of the step.
         seed: Of the initial weights.
         threads: Torch threads; set back afterwards.
+        initial: Weights to begin with instead of random ones, by name, as a checkpoint has them (mid-training, fine
+            tuning). The optimizer begins afresh, and so does the schedule of the learning rate.
         checkpoint_folder: With it a checkpoint is written at the end, and at the two intervals that are given.
         checkpoint_every_s: Seconds between checkpoints.
         checkpoint_every_steps: Steps between checkpoints.
@@ -112,7 +115,8 @@ def train(
         spoilt weights.
 
     Raises:
-        InputError: a batch has another shape or holds tokens outside the vocabulary; threads or an interval below 1.
+        InputError: a batch has another shape or holds tokens outside the vocabulary; threads or an interval below 1;
+            initial weights of another shape.
         RunDirectoryError: the folder belongs to a run with other settings, or cannot be written.
     """
     for name, value in (("threads", threads), ("checkpoint_every_steps", checkpoint_every_steps)):
@@ -121,6 +125,8 @@ def train(
     precision = precision or ("float32" if device == "cpu" else "bfloat16")
     with _torch_settings(threads):
         run = _Run(model_config, optimizer_config, seed=seed, device=device, precision=precision, clock=clock)
+        if initial is not None:
+            run.begin_with(initial)
         saver = _Saver(checkpoint_folder, checkpoint_every_s, checkpoint_every_steps, keep_checkpoints, clock)
         if checkpoint_folder is not None:
             _resume(run, checkpoint_folder)
@@ -197,6 +203,21 @@ class _Run:
             losses_nats=tuple(self.losses_nats),
             gradient_norms=tuple(self.gradient_norms),
         )
+
+    def begin_with(self, weights: Mapping[str, Tensor]) -> None:
+        """Take over weights of another run."""
+        ours = self.model.state_dict()
+        shapes = {name: tuple(tensor.shape) for name, tensor in ours.items()}
+        theirs = {name: tuple(tensor.shape) for name, tensor in weights.items()}
+        if shapes != theirs:
+            wrong = sorted(name for name in {*shapes, *theirs} if shapes.get(name) != theirs.get(name))
+            raise InputError(
+                f"the given weights are of another shape: {', '.join(wrong[:3])}",
+                remedy="take layers, width, heads and vocabulary from their checkpoint",
+            )
+        with torch.no_grad():
+            for name, tensor in ours.items():
+                tensor.copy_(weights[name])
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Go on from there."""

@@ -23,17 +23,18 @@ DATA_SEED = 0
 
 
 @dataclass(frozen=True, slots=True)
-class _Encoder:
+class Encoder:
     """The corpus's tokenizer as the evaluation wants it: a list of ids."""
 
     tokenizer: Tokenizer
 
     def encode(self, text: str) -> list[int]:
+        """Token ids of a text."""
         return [int(token) for token in self.tokenizer.encode(text)]
 
 
-def run_data(stage: Stage) -> str:
-    """Read, refuse, split, tokenise; seal what the data are."""
+def run_data(stage: Stage, *, tokenizer: Tokenizer | None = None) -> str:
+    """Read, refuse, split, tokenise (with a tokenizer that is given, or one of its own); seal what the data are."""
     stage.tell("data", "reading documents", left_s=stage.clock.left_s)
     corpus = prepare(
         sources_of(stage.recipe),
@@ -41,6 +42,7 @@ def run_data(stage: Stage) -> str:
         vocab_size=stage.recipe.vocab_size,
         seed=DATA_SEED,
         held_out_fraction=stage.recipe.held_out_fraction,
+        tokenizer=tokenizer,
     )
     statement = corpus.statement()
     write_atomic(stage.run.path / STATEMENT, statement.text().encode())
@@ -77,7 +79,7 @@ def run_evaluation(stage: Stage) -> str:
             per_document=stage.recipe.items_per_document,
         )
     items.save(folder)
-    prepared = prepare_items(items, _Encoder(corpus.tokenizer), context_tokens=stage.recipe.context)
+    prepared = prepare_items(items, Encoder(corpus.tokenizer), context_tokens=stage.recipe.context)
     prepared.save(stage.run.path / PREPARED)
     answers = [item.delimiter + item.answer for item in items.items]
     stage.run.write(BASELINES, Baselines(unigram_bpb=unigram_bits_per_byte(corpus, answers)))

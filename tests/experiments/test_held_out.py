@@ -1,0 +1,49 @@
+"""Loss on windows of held-out text."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tests.experiments.tiny import tiny_recipe
+from wholestack.data.build import prepare
+from wholestack.data.corpus import Corpus
+from wholestack.data.loader import Loader
+from wholestack.experiments.held_out import HeldOutLosses, window_losses
+from wholestack.experiments.sources import sources_of
+from wholestack.pretrain.config import ModelConfig
+from wholestack.pretrain.model import Transformer
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    folder = tmp_path_factory.mktemp("held-out")
+    sources = sources_of(tiny_recipe(folder / "text"))
+    return prepare(sources, folder / "data", vocab_size=256, seed=0, held_out_fraction=0.2)
+
+
+def loader(corpus: Corpus, batch_size: int) -> Loader:
+    return Loader(corpus, {"notes": 1, "tales": 1}, batch_size, 16, 5, split="held_out")
+
+
+def test_a_windows_loss_is_the_mean_over_its_tokens_whatever_the_batch_size(corpus: Corpus) -> None:
+    config = ModelConfig(vocab_size=256, context=16, layers=1, width=16, head_size=8, kv_heads=1)
+    model = Transformer(config).eval()
+    found = window_losses(model, loader(corpus, 1), 7)
+    assert window_losses(model, loader(corpus, 4), 7) == pytest.approx(found, abs=1e-6)
+    for number, loss in enumerate(found):
+        tokens = torch.from_numpy(loader(corpus, 1).batch(number)[0])
+        with torch.inference_mode():
+            log_p = model(tokens[None, :-1])[0].double().log_softmax(-1)
+        by_hand = [-float(log_p[place, int(tokens[place + 1])]) for place in range(16)]
+        assert loss == pytest.approx(np.mean(by_hand), abs=1e-5)
+
+
+@pytest.mark.parametrize("before", [None, np.array([2.0, 3.0])])
+def test_losses_come_back_as_they_were_saved(tmp_path: Path, before: np.ndarray | None) -> None:
+    HeldOutLosses(before_bpb=before, after_bpb=np.array([1.0, 2.5])).save(tmp_path / "x.npz")
+    read = HeldOutLosses.load(tmp_path / "x.npz")
+    assert (read.before_bpb is None) == (before is None)
+    assert before is None or np.array_equal(read.before_bpb, before)
+    assert read.after_bpb.tolist() == [1.0, 2.5]
