@@ -10,8 +10,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from wholestack.cli.output import parse_duration, print_json, refuse_with_resume
-from wholestack.errors import InputError
 from wholestack.evals.backend import Backend, Opening
+from wholestack.evals.models.opening import open_backend
 from wholestack.experiments import in_context
 from wholestack.experiments.in_context_plan import ContextOutcome, Point
 from wholestack.experiments.table_model import seconds_a_step
@@ -123,16 +123,7 @@ def _effort(model: str, budget_s: float, seed: int) -> float:
 
 
 def _backend(name: str) -> Backend | None:
-    if name == in_context.TINY:
-        return None
-    from importlib import import_module
-
-    try:
-        opening = import_module("wholestack.evals.models.opening")
-    except ModuleNotFoundError as error:
-        raise InputError(f"model {name!r}: this version opens no models", remedy="use --model tiny") from error
-    backend: Backend = opening.open_backend(name, Opening())
-    return backend
+    return None if name == in_context.TINY else open_backend(name, Opening())
 
 
 def _say(line: str) -> None:
