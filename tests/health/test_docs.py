@@ -6,7 +6,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import sys
 import textwrap
 import tomllib
 from dataclasses import replace
