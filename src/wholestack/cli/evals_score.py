@@ -1,25 +1,24 @@
 """``wholestack evals score``: one pass of one model over one file of items, and every number with its uncertainty."""
 
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
 
 from wholestack.cli.evals_goal import GOALS
+from wholestack.cli.evals_model import COMPUTING, ModelOptions
 from wholestack.cli.evals_progress import ScoringWatcher
 from wholestack.cli.output import print_json
 from wholestack.errors import InputError
-from wholestack.evals.backend import Backend, Expense, Opening
+from wholestack.evals.backend import Backend, Expense
 from wholestack.evals.calibration import Calibration, TemperatureFit
 from wholestack.evals.detectable import detectable_before_scoring
 from wholestack.evals.items import Item, ItemSet
-from wholestack.evals.models.opening import open_backend
 from wholestack.evals.proxies import proxy_notes
 from wholestack.evals.results import PER_ITEM_FILE, Result, items_left, score_into
 from wholestack.evals.scores import Metric
@@ -45,13 +44,7 @@ def score(
     shots_seed: int | None = None,
     limit: int | None = None,
     out: Path = Path("results"),
-    dtype: Literal["float32", "bfloat16", "float64"] = "float32",
-    device: str = "cpu",
-    threads: int | None = None,
-    batch_size: int = 8,
-    api_key_variable: str = "OPENAI_API_KEY",
-    usd_per_million_tokens: Annotated[tuple[float, float] | None, Parameter(negative="")] = None,
-    requests_at_a_time: int = 4,
+    computing: ModelOptions = COMPUTING,
     goals: Path = GOALS,
     estimate: Flag = False,
     json: Flag = False,
@@ -93,20 +86,6 @@ def score(
         At most so many questions, unscorable ones among them, drawn by their ids: not the first.
     out
         Folder of results.
-    dtype
-        Arithmetic of a local model.
-    device
-        Where a local model computes.
-    threads
-        Of a local model.
-    batch_size
-        Rows that a local model computes at a time; changes no number.
-    api_key_variable
-        Environment variable that holds an endpoint's key.
-    usd_per_million_tokens
-        Price of an endpoint's tokens, read and written, for the estimate.
-    requests_at_a_time
-        To an endpoint.
     goals
         Folder of all goals, for the note on what a metric stands for.
     estimate
@@ -124,18 +103,7 @@ def score(
         shots_seed=shots_seed,
     )
     item_set = pose(items, asked, shots_from=shots_from, limit=limit)
-    backend = open_backend(
-        model,
-        Opening(
-            dtype=dtype,
-            device=device,
-            threads=threads,
-            batch_size=batch_size,
-            api_key=os.environ.get(api_key_variable, ""),
-            usd_per_million_tokens=usd_per_million_tokens,
-            requests_at_a_time=requests_at_a_time,
-        ),
-    )
+    backend = computing.open(model)
     left = items_left(out, items.stem, backend.identity, item_set)
     print(_before(item_set, backend, left), file=sys.stderr)
     if estimate:

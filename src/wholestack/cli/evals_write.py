@@ -1,6 +1,5 @@
 """``wholestack evals write``: a model writes, the answer is taken out and judged, and the judge is tried as well."""
 
-import os
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,11 +10,11 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
 
+from wholestack.cli.evals_model import COMPUTING, ModelOptions
 from wholestack.cli.evals_progress import ScoringWatcher
 from wholestack.cli.output import print_json
 from wholestack.errors import InputError
-from wholestack.evals.backend import Backend, Opening, Writing
-from wholestack.evals.models.opening import open_backend
+from wholestack.evals.backend import Backend, Writing
 from wholestack.evals.tasks import PURPOSES, Task, open_task
 from wholestack.evals.written.answering import Written, WrittenMetrics, graded_path, judge_into, write_into
 from wholestack.evals.written.checkers import checker_named
@@ -51,13 +50,7 @@ def write(
     labelled: Path | None = None,
     limit: int | None = None,
     out: Path = Path("results"),
-    dtype: Literal["float32", "bfloat16", "float64"] = "float32",
-    device: str = "cpu",
-    threads: int | None = None,
-    batch_size: int = 8,
-    api_key_variable: str = "OPENAI_API_KEY",
-    usd_per_million_tokens: tuple[float, float] | None = None,
-    requests_at_a_time: int = 4,
+    computing: ModelOptions = COMPUTING,
     estimate: Flag = False,
     json: Flag = False,
 ) -> int:
@@ -105,20 +98,6 @@ def write(
         At most so many questions, drawn by their ids, not the first.
     out
         Folder of results.
-    dtype
-        Arithmetic of a local model.
-    device
-        Where a local model computes.
-    threads
-        Of a local model.
-    batch_size
-        Rows that a local model computes at a time.
-    api_key_variable
-        Environment variable that holds an endpoint's key.
-    usd_per_million_tokens
-        Price of an endpoint's tokens, read and written, for the estimate.
-    requests_at_a_time
-        To an endpoint.
     estimate
         Say what it would take, and stop.
     json
@@ -132,16 +111,7 @@ def write(
     )
     controls = try_controls(read.questions, grader)
     grader_error = measure_grader(read_labelled(labelled, read), grader) if labelled else None
-    opening = Opening(
-        dtype=dtype,
-        device=device,
-        threads=threads,
-        batch_size=batch_size,
-        api_key=os.environ.get(api_key_variable, ""),
-        usd_per_million_tokens=usd_per_million_tokens,
-        requests_at_a_time=requests_at_a_time,
-    )
-    backend = open_backend(model, opening)
+    backend = computing.open(model)
     print(_before(read, backend, writing, samples), file=sys.stderr)
     if estimate:
         return EXIT_OK
