@@ -175,6 +175,9 @@ class _Uncached:
     ) -> tuple[Tensor, None]:
         return self.model.hidden(tokens, positions, mask), None
 
+    def remember(self, tokens: Tensor) -> None:
+        return None
+
     def repeated(self, past: None, rows: int) -> None:
         return None
 
