@@ -12,6 +12,7 @@ one of thirty some two per cent.
 """
 
 import inspect
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,10 +73,8 @@ class CachedTransformer:
         if self.last_kept is None:
             return self.read(tokens, keep=True)[1]
         past = DynamicCache()
-        try:
+        with suppress(_Enough):
             self.read(tokens, past=_StoppingCache(past, self.last_kept))
-        except _Enough:
-            pass
         return past
 
     def repeated(self, past: Any, rows: int) -> Any:
@@ -91,8 +90,8 @@ class CachedTransformer:
         return logits
 
 
-class _Enough(Exception):  # noqa: N818  # no error: the way out of a model of somebody else
-    """All that was wanted is in the cache."""
+class _Enough(Exception):
+    """All that was wanted is in the cache: no error, the way out of a model of somebody else."""
 
 
 class _StoppingCache(DynamicCache):
