@@ -209,3 +209,14 @@ def test_bootstrap_of_several_ratios_agrees_with_drawing_clusters_one_by_one():
         drawn = np.concatenate([np.flatnonzero(clusters == each) for each in rng.integers(0, 25, 25)])
         draws.append(tops[drawn].sum(0) / weights[drawn].sum(0))
     np.testing.assert_allclose(np.stack([low, high]), np.quantile(draws, [0.05, 0.95], axis=0), atol=0.02)
+
+
+def test_choices_that_differ_by_rounding_alone_are_tied():
+    """A model that knows nothing gives every byte the same bits: each of four choices is right one time in four."""
+    bits = 8 * np.log(2)
+    lengths = np.array([[3, 7, 11, 13], [5, 9, 21, 33], [1, 49, 6, 10]])
+    values = np.concatenate([-(lengths * bits) / lengths * scale for scale in (1.0, 1 + 1e-15)])
+    choices = ChoiceValues(values=values.ravel(), offsets=np.arange(6) * 4, answers=np.arange(6) * 4 + 1)
+    assert outcome_of(choices).credit.tolist() == [0.25] * 6
+    apart = ChoiceValues(values=np.array([-1.0, -1.0 - 1e-9]), offsets=np.array([0]), answers=np.array([1]))
+    assert outcome_of(apart).credit.tolist() == [0.0]

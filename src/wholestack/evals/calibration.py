@@ -28,6 +28,8 @@ ACCURACIES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 """Accuracies for which the abstention curve says how many items can be answered."""
 CURVE_POINTS = 20
 DRAWS = 1000
+TIE = 1e-12
+"""Relative difference below which two choices are tied."""
 _DRAWN_AT_ONCE = 4_000_000
 
 
@@ -187,10 +189,13 @@ def outcome_of(choices: ChoiceValues, *, temperature: float = 1.0) -> Outcome:
     log_p = shifted - np.repeat(normaliser, sizes)
     right = np.zeros(len(choices.values))
     right[choices.answers] = 1
-    ties = np.add.reduceat((shifted == 0).astype(np.float64), choices.offsets)
+    # Choices that differ by rounding alone are tied: their values were divided by different lengths.
+    top = np.repeat(best, sizes)
+    is_best = choices.values >= top - TIE * np.maximum(np.abs(top), 1.0)
+    ties = np.add.reduceat(is_best.astype(np.float64), choices.offsets)
     return Outcome(
         nll=-log_p[choices.answers],
-        credit=(shifted[choices.answers] == 0) / ties,
+        credit=is_best[choices.answers] / ties,
         brier=np.add.reduceat((np.exp(log_p) - right) ** 2, choices.offsets),
         confidence=np.exp(-normaliser),
     )

@@ -30,11 +30,15 @@ LEAST_COMMON_TOKENS = 48
 """A common beginning of contexts is read once if it is at least so long; copying its keys costs something too."""
 MOST_PLACES = 16_384
 """Most places of a batch, common beginning included: bounds memory at long contexts."""
+MOST_PLACES_CPU = 2_048
+"""The same on a CPU, where more at once is no faster: what is computed leaves the caches, and memory comes new."""
 LEAST_UNMASKED_PLACES = 96
 """Contexts are read before the choices from this length on; below it one pass with a small mask is faster."""
 _PADDING = -1
-_MOST_LOGITS = 1 << 23
-"""Most numbers in one block of logits."""
+_MOST_LOGITS = 1 << 20
+"""Most numbers in one piece of logits, unless a vocabulary is so large that the piece would have too few rows."""
+_LEAST_ROWS_OF_LOGITS = 64
+"""Fewer rows at once read the weights of the head too often."""
 
 
 class CachedModel(Protocol):
@@ -62,6 +66,9 @@ class CachedModel(Protocol):
             mask: ``[B, 1, T, past + T]``, true where attention is allowed; default causal.
             keep: Whether a cache is wanted, to read on behind these tokens.
         """
+
+    def remember(self, tokens: Tensor) -> Any:
+        """The cache of tokens ``[B, T]``, of which nothing else is wanted; as ``read`` with ``keep`` makes it."""
 
     def repeated(self, past: Any, rows: int) -> Any:
         """A copy of a cache of one row with so many rows, which leaves the original as it is."""
@@ -136,15 +143,30 @@ def score_choices(
         for group in _groups(short):
             past = None
             if len(group.common):
-                past = model.read(_tensor(group.common[None], device), keep=True)[1]
+                past = model.remember(_tensor(group.common[None], device))
                 tally.positions[group.rows[0].item] += len(group.common)
-            for rows in _batches(group.rows, batch_size, len(group.common)):
+            for rows in _batches(group.rows, batch_size, len(group.common), device):
                 block = _lay_out(rows, len(group.common))
                 tally.add(rows, block, model, _read(model, block, past, _shortest(rows), device))
-        for rows in _batches(long, batch_size, 0):
+        for rows in _batches(long, batch_size, 0, device):
             block = _lay_out(rows, 0)
-            tally.add(rows, block, model, model.read(_tensor(block.tokens, device))[0])
+            tally.add(rows, block, model, _Read(states=model.read(_tensor(block.tokens, device))[0], first=0))
     return collect_choices(prepared, _joined(tally.choices), _joined(tally.nll_nats), tally.positions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Read:
+    """Hidden states of the places of some rows that may predict something."""
+
+    states: Tensor
+    """``[B, T - first, D]``."""
+    first: int
+    """Place of a row that they begin with."""
+
+    def at(self, places: Ints, width: int) -> Tensor:
+        """``[N, D]`` at some of the B x T places."""
+        rows, columns = np.divmod(places, width)
+        return self.states[_tensor(rows, self.states.device), _tensor(columns - self.first, self.states.device)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,8 +177,8 @@ class _Tally:
     nll_nats: list[Floats]
     positions: Ints
 
-    def add(self, rows: Sequence[_Texts], block: _Block, model: CachedModel, states: Tensor) -> None:
-        self.nll_nats.append(_nll_at(model, states.flatten(0, 1), block.places, block.targets))
+    def add(self, rows: Sequence[_Texts], block: _Block, model: CachedModel, read: _Read) -> None:
+        self.nll_nats.append(_nll_of(model, read, block))
         self.choices.append(block.choices)
         np.add.at(self.positions, [row.item for row in rows], block.tokens.shape[1])
 
@@ -224,13 +246,16 @@ def _without(row: _Texts, common: int) -> _Texts:
     return _Texts(item=row.item, context=row.context[common:], answers=row.answers, first_choice=row.first_choice)
 
 
-def _batches(rows: Sequence[_Texts], batch_size: int, common: int) -> Iterator[Sequence[_Texts]]:
+def _batches(
+    rows: Sequence[_Texts], batch_size: int, common: int, device: str | torch.device
+) -> Iterator[Sequence[_Texts]]:
     """Rows of similar size, longest first, so that little is padded and memory is at its most at once."""
     ordered = sorted(rows, key=lambda row: (-(len(row.context) + row.behind), -len(row.context)))
+    most = MOST_PLACES_CPU if torch.device(device).type == "cpu" else MOST_PLACES
     start = 0
     while start < len(ordered):
         longest = max(1, common + len(ordered[start].context) + ordered[start].behind)
-        end = start + max(1, min(batch_size, MOST_PLACES // longest))
+        end = start + max(1, min(batch_size, most // longest))
         yield ordered[start:end]
         start = end
 
@@ -263,22 +288,20 @@ def _lay_out(rows: Sequence[_Texts], common: int) -> _Block:
     )
 
 
-def _read(model: CachedModel, block: _Block, past: Any, contexts: int, device: str | torch.device) -> Tensor:
-    """Hidden states ``[B, T, D]`` of rows behind what was read before, each of whose contexts has so many places."""
+def _read(model: CachedModel, block: _Block, past: Any, contexts: int, device: str | torch.device) -> _Read:
+    """Rows behind what was read before, each of whose contexts has so many places."""
     tokens, positions, segments = (_tensor(each, device) for each in (block.tokens, block.positions, block.segments))
+    first = 0
     if past is not None:
         common = int(positions[0, 0])
-        mask = row_mask(functional.pad(segments, (common, 0)), common)
-        return model.read(tokens, past=model.repeated(past, len(tokens)), positions=positions, mask=mask)[0]
-    if contexts < LEAST_UNMASKED_PLACES:
-        return model.read(tokens, positions=positions, mask=row_mask(segments, 0))[0]
-    first, past = model.read(tokens[:, :contexts], keep=True)
-    if contexts == tokens.shape[1]:
-        return first
-    rest, _ = model.read(
-        tokens[:, contexts:], past=past, positions=positions[:, contexts:], mask=row_mask(segments, contexts)
-    )
-    return torch.cat((first, rest), dim=1)
+        past, mask = model.repeated(past, len(tokens)), row_mask(functional.pad(segments, (common, 0)), common)
+    elif contexts > LEAST_UNMASKED_PLACES:
+        first = contexts - 1
+        past, mask = model.remember(tokens[:, :first]), row_mask(segments, first)
+    else:
+        mask = row_mask(segments, 0)
+    states, _ = model.read(tokens[:, first:], past=past, positions=positions[:, first:], mask=mask)
+    return _Read(states=states, first=first)
 
 
 def row_mask(segments: Tensor, first: int) -> Tensor:
@@ -296,13 +319,13 @@ def row_mask(segments: Tensor, first: int) -> Tensor:
     return ((places[first:, None] >= places) & ((keys == 0) | (keys == queries)))[:, None]
 
 
-def _nll_at(model: CachedModel, states: Tensor, places: Ints, targets: Ints) -> Floats:
-    """Logits once for each place, however many tokens it predicts; in blocks, for the memory."""
-    found, which = np.unique(places, return_inverse=True)
-    wanted = states[_tensor(found, states.device)]
-    pairs = [_tensor(each, states.device) for each in (which, targets)]
-    nll = torch.zeros(len(targets), dtype=torch.float64, device=states.device)
-    step = max(1, _MOST_LOGITS // model.unembed(wanted[:1]).shape[-1])
+def _nll_of(model: CachedModel, read: _Read, block: _Block) -> Floats:
+    """Logits once for each place, however many tokens it predicts; in pieces, for the memory."""
+    found, which = np.unique(block.places, return_inverse=True)
+    wanted = read.at(found, block.tokens.shape[1])
+    pairs = [_tensor(each, wanted.device) for each in (which, block.targets)]
+    nll = torch.zeros(len(which), dtype=torch.float64, device=wanted.device)
+    step = max(_LEAST_ROWS_OF_LOGITS, _MOST_LOGITS // model.unembed(wanted[:1]).shape[-1])
     for start in range(0, len(found), step):
         logits = model.unembed(wanted[start : start + step])
         precise = logits if logits.dtype == torch.float64 else logits.float()

@@ -5,9 +5,14 @@ positions, a recurrent layer ignores both), and in what stands between the last 
 scales). So nothing is assumed: :func:`wrap` tries each short cut on a short text and takes it only if the numbers are
 those of the plain model. A mask of the caller replaces that of a sliding window, so texts longer than the window are
 read without one.
+
+Where only the keys and values of a text are wanted, the last layer owes nothing else: :class:`_Enough` leaves the
+model there, before its attention and all that follows. Of a model of two layers that is nearly half of the work, of
+one of thirty some two per cent.
 """
 
 import inspect
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +29,8 @@ _MOST_TOLERANCE_NATS = 0.25
 """Bound of that in half precision."""
 _CONTEXT, _FIRST, _SECOND = (11, 7, 23, 42, 5, 31), (17, 3, 29), (2, 37, 13)
 """Tokens of the text that short cuts are tried on; taken modulo the vocabulary."""
+_BREAKS = (TypeError, ValueError, RuntimeError, AttributeError, IndexError, NotImplementedError)
+"""What a class raises that has no such arguments, or another kind of cache."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +43,8 @@ class CachedTransformer:
     """Longest text for which it obeys masks and positions, 0 if it never does."""
     head_apart: bool
     """Whether logits are its head on its last hidden state and nothing else."""
+    last_kept: int | None = None
+    """Last layer that keeps keys and values, if reading may stop there."""
 
     def read(
         self,
@@ -59,6 +68,15 @@ class CachedTransformer:
             return self.model.base_model(tokens, **given).last_hidden_state, cache
         return self.model(tokens, **given).logits, cache
 
+    def remember(self, tokens: Tensor) -> Any:
+        """The cache alone."""
+        if self.last_kept is None:
+            return self.read(tokens, keep=True)[1]
+        past = DynamicCache()
+        with suppress(_Enough):
+            self.read(tokens, past=_StoppingCache(past, self.last_kept))
+        return past
+
     def repeated(self, past: Any, rows: int) -> Any:
         """A cache of one row as one of many."""
         copy = DynamicCache()
@@ -70,6 +88,26 @@ class CachedTransformer:
         """Logits."""
         logits: Tensor = self.model.get_output_embeddings()(hidden) if self.head_apart else hidden
         return logits
+
+
+class _Enough(Exception):
+    """All that was wanted is in the cache: no error, the way out of a model of somebody else."""
+
+
+class _StoppingCache(DynamicCache):
+    """Fills another cache and leaves the model once its last layer is in."""
+
+    def __init__(self, filled: DynamicCache, last: int) -> None:
+        super().__init__()
+        self.layers = filled.layers
+        self._last = last
+
+    def update(self, key_states: Tensor, value_states: Tensor, layer_idx: int, *args: Any, **kwargs: Any) -> Any:
+        """Keep the keys and values of a layer."""
+        found = super().update(key_states, value_states, layer_idx, *args, **kwargs)
+        if layer_idx == self._last:
+            raise _Enough
+        return found
 
 
 def wrap(model: Any, *, name: str, context_tokens: int) -> CachedTransformer:
@@ -95,11 +133,13 @@ def wrap(model: Any, *, name: str, context_tokens: int) -> CachedTransformer:
         if float((plain[0, :places] - plain[1, :places]).abs().max()) > tolerance:
             raise InputError(f"{name}: sees tokens ahead of it, so it is no causal language model")
         head_apart = _head_is_apart(model, rows, plain, tolerance)
-        expected = torch.cat((plain[0], plain[1, places:]))
-        shares = _obeys(CachedTransformer(model=model, shared_tokens=1, head_apart=head_apart), expected, tolerance)
-    return CachedTransformer(
-        model=model, shared_tokens=_window(model.config, context_tokens) if shares else 0, head_apart=head_apart
-    )
+        expected = torch.cat((plain[0, places - 2 :], plain[1, places:]))
+        window = _window(model.config, context_tokens)
+        for last_kept in (_last_kept(model), None):
+            tried = CachedTransformer(model=model, shared_tokens=window, head_apart=head_apart, last_kept=last_kept)
+            if _obeys(tried, expected, tolerance):
+                return tried
+    return CachedTransformer(model=model, shared_tokens=0, head_apart=head_apart)
 
 
 def _tokens(tokens: tuple[int, ...], model: Any) -> Tensor:
@@ -114,24 +154,33 @@ def _head_is_apart(model: Any, rows: Tensor, plain: Tensor, tolerance: float) ->
     return _same(apart.unembed(apart.read(rows)[0]), plain, tolerance)
 
 
+def _last_kept(model: Any) -> int | None:
+    """The last layer that a cache has behind a text."""
+    reader = CachedTransformer(model=model, shared_tokens=0, head_apart=False)
+    try:
+        return len(reader.read(_tokens(_CONTEXT, model)[None], keep=True)[1].layers) - 1
+    except _BREAKS:
+        return None
+
+
 def _obeys(model: CachedTransformer, expected: Tensor, tolerance: float) -> bool:
-    """Whether context and both choices in one row, the context cut in two, give what two rows give."""
+    """Whether context and both choices in one row, the context remembered, give what two rows give."""
     context, first, second = (_tokens(each, model.model) for each in (_CONTEXT, _FIRST, _SECOND))
     cut, end = len(context) - 2, len(context)
     row = torch.cat((context, first, second))[None]
     segments = torch.tensor([[0] * end + [1] * len(first) + [2] * len(second)], device=row.device)
     positions = torch.tensor([[*range(end), *range(end, end + len(first)), *range(end, end + len(second))]])
     try:
-        before, past = model.read(row[:, :cut], keep=True)
+        past = model.remember(row[:, :cut])
         behind, _ = model.read(
             row[:, cut:],
             past=model.repeated(past, 1),
             positions=positions[:, cut:].to(row.device),
             mask=row_mask(segments, cut),
         )
-    except (TypeError, ValueError, RuntimeError, AttributeError, IndexError, NotImplementedError):
-        return False  # a class that has no such arguments, or another kind of cache
-    return _same(model.unembed(torch.cat((before, behind), dim=1)[0]), expected, tolerance)
+    except _BREAKS:
+        return False
+    return _same(model.unembed(behind[0]), expected, tolerance)
 
 
 def _same(logits: Tensor, log_p: Tensor, tolerance: float) -> bool:

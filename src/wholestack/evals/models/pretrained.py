@@ -66,7 +66,7 @@ def open_checkpoint(name: str, opening: Opening) -> LocalBackend:
     return LocalBackend(
         identity=identity_of(
             kind="pretrain",
-            name=name,
+            name=_named(name, path),
             parameters=count,
             opening=opening,
             tokens=tokens,
@@ -81,6 +81,12 @@ def open_checkpoint(name: str, opening: Opening) -> LocalBackend:
         scorer=partial(score_choices, model, device=opening.device),
         next_tokens=CachedNext(model=_Uncached(model), device=opening.device),
     )
+
+
+def _named(name: str, found: Path) -> str:
+    """As the user called it, and which run of it was taken."""
+    run = found.parent if found.name == CHECKPOINTS else found
+    return name if run == Path(name) or found.suffix == ".pt" else f"{name.rstrip('/')}:{run.name}"
 
 
 def _find(path: Path) -> Path:
@@ -174,6 +180,9 @@ class _Uncached:
         keep: bool = False,
     ) -> tuple[Tensor, None]:
         return self.model.hidden(tokens, positions, mask), None
+
+    def remember(self, tokens: Tensor) -> None:
+        return None
 
     def repeated(self, past: None, rows: int) -> None:
         return None

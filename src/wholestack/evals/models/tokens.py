@@ -13,6 +13,8 @@ PREFIX_RULE = (
     "prefix/1: the token that the tokenizer puts before every text, if it does, stands before every text here; else an"
     " empty context is stood for by the start token, or else by the end token; no other special token is added"
 )
+_TEXTS_AT_ONCE = 64
+"""What the library makes of a text is a hundred bytes a token, of which only the number is kept."""
 
 
 class TextTokens(Protocol):
@@ -63,8 +65,9 @@ class HubTokens:
         if not texts:
             return []
         if self.tokenizer.is_fast:
-            fast = self.tokenizer.backend_tokenizer
-            return [each.ids for each in fast.encode_batch_fast(list(texts), add_special_tokens=False)]
+            encode = self.tokenizer.backend_tokenizer.encode_batch_fast
+            pieces = (list(texts[at : at + _TEXTS_AT_ONCE]) for at in range(0, len(texts), _TEXTS_AT_ONCE))
+            return [each.ids for piece in pieces for each in encode(piece, add_special_tokens=False)]
         found = self.tokenizer(list(texts), add_special_tokens=False, truncation=False, padding=False)
         return [list(map(int, tokens)) for tokens in found["input_ids"]]
 
