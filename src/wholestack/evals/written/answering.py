@@ -19,11 +19,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 from typing import ClassVar
 
 from wholestack import __version__
 from wholestack.errors import InputError, RecordError, RunDirectoryError
 from wholestack.evals.backend import Backend, Generation, ModelIdentity, Writing
+from wholestack.evals.reading import read_file
 from wholestack.evals.written.controls import Controls, GraderError
 from wholestack.evals.written.grading import Graded, Grader
 from wholestack.evals.written.questions import QuestionSet
@@ -195,7 +197,7 @@ def read_written(folder: Path, questions: QuestionSet) -> Written:
     path = folder / PLAN_FILE
     if not path.is_file():
         raise InputError(f"{folder}: holds no written texts (no {PLAN_FILE})", remedy="name its folder")
-    plan = from_json(WritingPlan, path.read_bytes(), where=str(path))
+    plan = from_json(WritingPlan, read_file(path), where=str(path))
     if plan.prompts != questions.prompts_digest:
         raise InputError(f"{folder}: holds texts behind other prompts", remedy="write again into another --out")
     place = {question.id: number for number, question in enumerate(questions.questions)}
@@ -299,7 +301,7 @@ def _lines(folder: Path, plan: WritingPlan, questions: QuestionSet) -> Sequence[
         if not sound or line.id not in known or not 0 <= line.sample < plan.samples or place in found:
             raise RecordError(
                 f"{path}:{number}: is damaged, doubled, or from another writing",
-                remedy=f"remove that line, and its text is written again: sed -i {number}d {path}",
+                remedy=f"remove that line, and its text is written again: sed -i {number}d {quote(str(path))}",
             )
         found[place] = line
     return list(found.values())
@@ -308,7 +310,7 @@ def _lines(folder: Path, plan: WritingPlan, questions: QuestionSet) -> Sequence[
 def _begin(folder: Path, plan: WritingPlan) -> None:
     path = folder / PLAN_FILE
     if path.exists():
-        there = from_json(WritingPlan, path.read_bytes(), where=str(path))
+        there = from_json(WritingPlan, read_file(path), where=str(path))
         if there.key != plan.key:
             raise RunDirectoryError(
                 f"{folder}: is the writing {there.key}, not {plan.key}", remedy="choose another --out"
