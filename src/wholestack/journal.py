@@ -106,6 +106,8 @@ def write_atomic(path: Path, data: bytes) -> None:
     Raises:
         RunDirectoryError: the folder cannot be written.
     """
+    if not path.name:
+        raise RunDirectoryError(f"{path}: is a folder", remedy="name a file")
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with beside.open("wb") as file:

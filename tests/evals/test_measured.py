@@ -113,3 +113,9 @@ def test_metrics_that_were_copied_from_another_result_decide_nothing(tmp_path):
     before = read_numbers(mine.folder)
     (mine.folder / "metrics.json").write_bytes((other.folder / "metrics.json").read_bytes())
     assert read_numbers(mine.folder) == before != read_numbers(other.folder)
+
+
+@pytest.mark.parametrize("cell", ["8e306", "1e-322", "-1e308"])
+def test_a_number_whose_square_is_none_is_refused_by_its_place(cell, tmp_path):
+    with pytest.raises(InputError, match=r"table\.csv:2: loss"):
+        read_numbers(_write(tmp_path, f"model,loss\na,{cell}\n"))

@@ -21,6 +21,7 @@ from wholestack.evals.results import read_result
 from wholestack.record import Record
 
 ERROR = "_se"
+_SMALLEST, _LARGEST = 1e-100, 1e100
 
 _LOWER = ("answer_bpb", "answer_nll", "choice_nll", "brier", "ece", "loss", "nll", "perplexity", "bits", "error_rate")
 _HIGHER = ("accuracy", "acc", "exact_match", "f1", "pass_at", "score", "choice_p")
@@ -180,6 +181,10 @@ def _one(where: str, row: Mapping[str, Any], numeric: Sequence[str]) -> Numbers:
         parsed = _as_number(cell)
         if parsed is None:
             raise InputError(f"{where}: {name} is {cell!r}, no finite number", remedy="leave a missing number empty")
+        if parsed[0] and not _SMALLEST <= abs(parsed[0]) <= _LARGEST:
+            raise InputError(
+                f"{where}: {name} is {cell!r}, outside what squares can be taken of", remedy="take another unit"
+            )
         found[name] = parsed[0]
     errors = {name.removesuffix(ERROR): value for name, value in found.items() if _is_error(name, numeric)}
     for name, value in errors.items():

@@ -252,13 +252,17 @@ def graded_path(written: Written, found: WrittenMetrics) -> Path:
     return written.folder / f"graded-{found.grading_key[:8]}.jsonl"
 
 
+_LOWEST_TEMPERATURE = 0.001
+"""Of those that are not 0: logits divided by less may leave the range of numbers."""
+
+
 def _check_writing(writing: Writing, samples: int) -> None:
     if samples < 1:
         raise InputError(f"samples is {samples}, must be at least 1")
     if writing.max_tokens < 1:
         raise InputError(f"max_tokens is {writing.max_tokens}, must be at least 1")
-    if not 0 <= writing.temperature <= 10:
-        raise InputError(f"temperature is {writing.temperature}, must be 0 to 10")
+    if writing.temperature != 0 and not _LOWEST_TEMPERATURE <= writing.temperature <= 10:
+        raise InputError(f"temperature is {writing.temperature}, must be 0, or {_LOWEST_TEMPERATURE} to 10")
     if samples > 1 and writing.temperature == 0:
         raise InputError(
             f"{samples} texts a question at temperature 0 would all be the same", remedy="say --temperature 0.8"
