@@ -5,6 +5,7 @@ writer cuts it off. Anything else that does not decode is damage, and is reporte
 """
 
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -85,7 +86,11 @@ def read_journal(path: Path, kind: type[R]) -> list[R]:
 def iterate_journal(path: Path, kind: type[R]) -> Iterator[R]:
     """Like :func:`read_journal`, one record at a time."""
     try:
-        with path.open("rb") as file:
+        # A pipe in its place is not waited for, nor is a device read without end.
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with os.fdopen(handle, "rb") as file:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise RecordError(f"{path}: is no ordinary file")
             for number, line in enumerate(file, start=1):
                 if line.endswith(b"\n"):
                     yield from_json(kind, line, where=f"{path}:{number}")
@@ -101,6 +106,8 @@ def write_atomic(path: Path, data: bytes) -> None:
     Raises:
         RunDirectoryError: the folder cannot be written.
     """
+    if not path.name:
+        raise RunDirectoryError(f"{path}: is a folder", remedy="name a file")
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with beside.open("wb") as file:

@@ -118,3 +118,13 @@ def test_the_points_of_the_table_are_those_that_are_judged(table, capsys):
     _, out, _ = _run(capsys, table, "--json")
     judged = {each["metric"]: [point["value"] for point in each["points"]] for each in json.loads(out)["curves"]}
     assert judged["exact_match"] == pytest.approx(np.array([row.values["exact_match"] for row in checkpoints()]))
+
+
+@pytest.mark.parametrize("more", [["--seed", "-1"], ["--out", "."]])
+def test_a_seed_or_page_that_cannot_be_is_one_line(more, tmp_path, capsys):
+    table = tmp_path / "t.csv"
+    table.write_text("tokens,acc,acc_se\n" + "".join(f"{2**n},{n / 10},0.01\n" for n in range(6)))
+    with pytest.raises(SystemExit) as ended:
+        main(["evals", "curve", str(table), "--goals", str(tmp_path / "goals"), *more])
+    assert ended.value.code == 2
+    assert "Traceback" not in capsys.readouterr().err

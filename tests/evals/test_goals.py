@@ -117,3 +117,9 @@ def test_a_folder_with_something_else_is_not_taken(tmp_path):
     (tmp_path / "accepted" / "thesis.txt").write_text("mine")
     with pytest.raises(RunDirectoryError, match="not empty"):
         set_goal(tmp_path, _goal())
+
+
+@pytest.mark.parametrize(("value", "error"), [(1e308, None), (0.5, 1e308), (0.5, 1e-320)])
+def test_a_measurement_whose_square_is_no_number_is_refused(path, value, error):
+    with pytest.raises(InputError):
+        measure_goal(path, "m", value, error=error, at=0.0)

@@ -17,6 +17,7 @@ from wholestack.evals.lm_eval import (
     NOT_FINITE,
     NOT_UNICODE,
     SEVERAL_GOLD,
+    read_lm_eval,
 )
 from wholestack.evals.loading import load_scored
 from wholestack.evals.scores import summarise
@@ -255,3 +256,27 @@ def test_what_the_harness_itself_writes_is_read_with_its_own_accuracy(tmp_path):
         assert summary.unscorable == {}
         assert summary.metric("accuracy_raw").value == pytest.approx(results[task]["acc,none"])
         assert summary.metric("brier_raw").value == pytest.approx(results[task]["brier_score,none"])
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"target": "²"},
+        {"target": "9" * 5000},
+        {"arguments": None},
+        {"arguments": 5},
+        {"arguments": {"gen_args_x": {"arg_0": "a", "arg_1": "b"}}},
+        {"filtered_resps": [[10**400], [1]]},
+    ],
+    ids=lambda changed: str(changed)[:30],
+)
+def test_a_sample_of_another_form_is_a_counted_reason_and_spoils_nothing(changed, tmp_path):
+    sound = {
+        "doc_id": 0, "target": 0, "arguments": [["c", " a"], ["c", " b"]], "filtered_resps": [[-1.0], [-2.0]],
+    }  # fmt: skip
+    lines = "".join(json.dumps(each) + "\n" for each in (sound, {**sound, "doc_id": 1, **changed}))
+    (tmp_path / "samples_t_2026-01-01T00-00-00.jsonl").write_text(lines)
+    summary = tmp_path / "results_2026-01-01T00-00-00.json"
+    summary.write_text('{"config": ["no", "object"]}')
+    found = read_lm_eval(summary)
+    assert (len(found.scores.item_ids), [bool(each) for each in found.scores.reasons]) == (2, [False, True])

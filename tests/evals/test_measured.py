@@ -84,7 +84,7 @@ def test_a_result_folder_is_one_row_under_the_models_name(tmp_path):
 
 
 def test_a_folder_without_a_scoring_is_named(tmp_path):
-    with pytest.raises(InputError, match=r"result\.json: cannot be read"):
+    with pytest.raises(InputError, match=r"not a result of wholestack evals score"):
         read_numbers(tmp_path)
 
 
@@ -97,3 +97,25 @@ def test_the_direction_is_known_by_name_or_asked_for():
         better_of("vibes")
     with pytest.raises(InputError, match="both"):
         better_of("vibes", higher=["vibes"], lower=["vibes"])
+
+
+def test_a_number_that_no_float_holds_is_text_and_not_a_crash(tmp_path):
+    path = _write(tmp_path, '{"model": "a", "acc": 1' + "0" * 400 + '}\n{"model": "b", "acc": 1}\n', "t.jsonl")
+    with pytest.raises(InputError, match="no finite number"):
+        read_numbers(path)
+
+
+def test_metrics_that_were_copied_from_another_result_decide_nothing(tmp_path):
+    items = seal_items(
+        [make_item(f"{n}?", ["yes", "no"], n % 2, source="s") for n in range(6)], kind="items from a file"
+    )
+    mine, other = (score_into(MemoryBackend(text), items, tmp_path / name) for name, text in (("a", b"no"), ("b", b"")))
+    before = read_numbers(mine.folder)
+    (mine.folder / "metrics.json").write_bytes((other.folder / "metrics.json").read_bytes())
+    assert read_numbers(mine.folder) == before != read_numbers(other.folder)
+
+
+@pytest.mark.parametrize("cell", ["8e306", "1e-322", "-1e308"])
+def test_a_number_whose_square_is_none_is_refused_by_its_place(cell, tmp_path):
+    with pytest.raises(InputError, match=r"table\.csv:2: loss"):
+        read_numbers(_write(tmp_path, f"model,loss\na,{cell}\n"))

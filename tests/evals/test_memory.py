@@ -117,3 +117,11 @@ def test_seeds_write_different_texts_above_temperature_zero():
         for seed in range(5)
     }
     assert len(texts) > 1
+
+
+def test_a_temperature_next_to_zero_is_zero():
+    model = MemoryBackend(b"the cat sat on the mat " * 9)
+    cold, none = (
+        next(iter(model.generate(["the "], Writing(max_tokens=8, temperature=each)))) for each in (1e-300, 0.0)
+    )
+    assert cold.text == none.text

@@ -94,6 +94,8 @@ def proxy(
     rows = [row for text in inputs for row in _rows(text)]
     if not rows:
         raise InputError("no table and no result folder is named", remedy="name them: wholestack evals proxy TABLE")
+    if seed < 0:
+        raise InputError(f"seed is {seed}, must not be negative")
     rng = np.random.default_rng(seed)
     now = time.time()
     folder = None if target else goal_folder(goals, goal)

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from wholestack.cli.output import print_json
 from wholestack.errors import InputError
 from wholestack.evals.loading import load_scored
+from wholestack.evals.patterns import TOO_SLOW, Bounded, TooSlowError
 from wholestack.evals.scored import ScoredItems
 from wholestack.evals.signal import FEWEST_MODELS, ITEMS_SHOWN, MetricSignal, SignalReport, SignalToNoise, signal_report
 from wholestack.finding import EXIT_OK, EXIT_UNKNOWN
@@ -66,9 +67,11 @@ def _model_of(result: ScoredItems, pattern: str, given: str) -> str:
     if not pattern:
         raise InputError(f"{given}: of which model is it a repeat?", remedy="write model=folder, or give --pattern")
     try:
-        match = re.search(pattern, result.name)
-    except re.error as error:
+        match = Bounded(f"--pattern {pattern!r}")(lambda: re.search(pattern, result.name))
+    except (re.error, RecursionError, OverflowError) as error:
         raise InputError(f"--pattern {pattern!r} is no regular expression: {error}") from error
+    except TooSlowError as error:
+        raise InputError(f"--pattern {pattern!r}: {TOO_SLOW}: {result.name!r}", remedy="write it simpler") from error
     if match is None or not match.re.groups:
         raise InputError(
             f"{given}: --pattern {pattern!r} finds no group in its model name {result.name!r}",

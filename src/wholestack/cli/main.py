@@ -9,6 +9,7 @@ from cyclopts import App, CycloptsError
 from cyclopts.panel import CycloptsPanel
 
 from wholestack import __version__
+from wholestack.cli.guarded import GuardedStream, guarded
 from wholestack.errors import WholestackError
 from wholestack.finding import EXIT_UNKNOWN, EXIT_USAGE
 
@@ -47,7 +48,7 @@ app.command(
 
 
 def _mend_streams() -> None:
-    """A closed stream swallows what is written; one whose encoding lacks a character gets it escaped."""
+    """A closed stream swallows what is written; a character that it lacks, or that steers a terminal, is escaped."""
     sys.stdout, sys.stderr = (
         stream or open(os.devnull, "w")  # noqa: SIM115  for the life of the process
         for stream in (sys.stdout, sys.stderr)
@@ -55,6 +56,11 @@ def _mend_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    # Progress is drawn on stderr, texts of others go there through _say only.
+    if not isinstance(sys.stdout, GuardedStream):
+        sys.stdout = GuardedStream(sys.stdout, live=False)
+    if not isinstance(sys.stderr, GuardedStream):
+        sys.stderr = GuardedStream(sys.stderr, live=True)
 
 
 def _say(message: str) -> None:
@@ -62,7 +68,7 @@ def _say(message: str) -> None:
     if len(message) > LONGEST_ERROR:
         half = LONGEST_ERROR // 2
         message = f"{message[:half]} [... {len(message) - 2 * half} characters ...] {message[-half:]}"
-    print(f"wholestack: {message}", file=sys.stderr)
+    print(f"wholestack: {guarded(message, styles=False)}", file=sys.stderr)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -89,6 +89,8 @@ def judge_curves(
     Raises:
         InputError: no row has ``x``, two checkpoints stand at the same one, or there is no metric.
     """
+    if seed < 0:
+        raise InputError(f"seed is {seed}, must not be negative")
     placed = _placed(rows, x)
     if not directions:
         raise InputError(f"there is no metric beside {x}", remedy="give a table with further columns of numbers")

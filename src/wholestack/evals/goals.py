@@ -28,6 +28,9 @@ MEASUREMENTS = "measurements.jsonl"
 
 Better = Literal["higher", "lower"]
 
+_LARGEST = 1e100
+"""Of a measurement: squares of it are summed."""
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -170,9 +173,11 @@ def measure_goal(
     goal = read_goal(path)
     if not model.strip():
         raise InputError(f"goal {goal.name}: the model has no name")
-    if not math.isfinite(value):
-        raise InputError(f"goal {goal.name}: the value of {model} is {value}, must be a finite number")
-    if error is not None and not (math.isfinite(error) and error >= 0):
+    if not abs(value) <= _LARGEST:
+        raise InputError(
+            f"goal {goal.name}: the value of {model} is {value}, must be a finite number up to {_LARGEST:g}"
+        )
+    if error is not None and not (error == 0 or 1 / _LARGEST <= error <= _LARGEST):
         raise InputError(f"goal {goal.name}: the error of {model} is {error}, must be a standard error of 0 or more")
     if n is not None and n < 1:
         raise InputError(f"goal {goal.name}: n of {model} is {n}, must be 1 or more")

@@ -24,6 +24,7 @@ from wholestack.evals.layouts.catalog import Reading, read_questions
 from wholestack.evals.layouts.layout import Question
 from wholestack.evals.layouts.own import Own
 from wholestack.evals.layouts.template import LETTERS, options_text, render
+from wholestack.evals.reading import read_file
 from wholestack.evals.rows import NOT_TEXT, Refusal
 from wholestack.journal import write_atomic
 from wholestack.record import Record, digest, from_json, to_json
@@ -149,7 +150,7 @@ class ItemSet:
             InputError: a file is missing, or items or manifest are not what was sealed.
             RecordError: a file does not decode.
         """
-        raw_manifest, raw_items = (_read(folder / name) for name in (MANIFEST_FILE, ITEMS_FILE))
+        raw_manifest, raw_items = (read_file(folder / name) for name in (MANIFEST_FILE, ITEMS_FILE))
         manifest = from_json(Manifest, raw_manifest, where=str(folder / MANIFEST_FILE))
         if _manifest_digest(manifest) != manifest.digest:
             raise InputError(f"{folder / MANIFEST_FILE}: was changed after it was sealed as {manifest.digest}")
@@ -450,7 +451,7 @@ def _read_kept(path: Path) -> dict[str, Mapping[str, Any]]:
     if not path.exists():
         return {}
     try:
-        lines = [json.loads(line) for line in _read(path).split(b"\n") if line]
+        lines = [json.loads(line) for line in read_file(path).split(b"\n") if line]
         return {line["id"]: line["keys"] for line in lines}
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path}: is damaged: {error}", remedy="remove it: nothing is computed from it") from error
@@ -462,10 +463,3 @@ def _manifest_digest(manifest: Manifest) -> str:
     if not manifest.task:
         del content["task"]
     return digest(content)
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error

@@ -17,10 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from wholestack.errors import InputError
+from wholestack.evals.reading import read_file
 from wholestack.evals.scored import ScoredItems, ScoredRow, assemble
 
 _SAMPLES = re.compile(r"samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT.+)\.jsonl")
 _RESULTS = re.compile(r"results_(?P<date>\d{4}-\d\d-\d\dT.+)\.json")
+
+_MOST_DIGITS = 9
 
 NO_CHOICES = "no choice between log-likelihoods (a generation or a rolling task)"
 NOT_FINITE = "a log-likelihood is not a finite number"
@@ -71,7 +74,8 @@ def read_lm_eval(results: Path, *, cluster: str = "") -> ScoredItems:
             f"{results.parent}: no task asks for a choice between log-likelihoods",
             remedy="compare results of output_type multiple_choice",
         )
-    name = summary.get("model_name") or (summary.get("config") or {}).get("model") or results.parent.name
+    config = summary.get("config")
+    name = summary.get("model_name") or (config.get("model") if isinstance(config, dict) else "") or results.parent.name
     return assemble(str(name), str(results.parent), rows)
 
 
@@ -158,28 +162,38 @@ def _requests(sample: dict[str, Any]) -> tuple[tuple[str, str], ...]:
     if isinstance(arguments, dict):
         arguments = [
             [each.get("arg_0"), each.get("arg_1")] if isinstance(each, dict) else each
-            for _, each in sorted(arguments.items(), key=lambda pair: int(pair[0].rpartition("_")[2] or 0))
+            for _, each in sorted(arguments.items(), key=lambda pair: _place(pair[0]))
         ]
+    if not isinstance(arguments, list):
+        return ()
     pairs = [tuple(each[:2]) for each in arguments if isinstance(each, list) and len(each) >= 2]
     if len(pairs) != len(arguments) or not all(isinstance(text, str) for pair in pairs for text in pair):
         return ()
     return tuple(pairs)
 
 
+def _place(name: str) -> tuple[int, str]:
+    """Order of ``gen_args_2`` and ``gen_args_10``."""
+    digits = name.rpartition("_")[2]
+    return (int(digits) if digits.isdecimal() and len(digits) <= _MOST_DIGITS else 0, name)
+
+
 def _likelihoods(responses: Any) -> list[float]:
     """The log-likelihood of every request; nothing if the responses are something else."""
     try:
         return [float(each[0]) if isinstance(each, list) else math.nan for each in responses]
-    except (TypeError, ValueError, IndexError):
+    except (TypeError, ValueError, IndexError, OverflowError):
         return []
 
 
 def _gold_by_index(sample: _Sample) -> int:
     """Index of the right choice, -1 if it cannot be told; what is not digits is the text of a choice."""
     target = str(sample.raw["target"]).strip()
-    if not target.isdigit():
+    if not target.isdecimal():
         return _gold_by_text(sample)
-    return int(target) if int(target) < len(sample.requests) else -1
+    # So many digits are no index of anything, and Python refuses to read thousands of them.
+    index = int(target) if len(target) <= _MOST_DIGITS else -1
+    return index if index < len(sample.requests) else -1
 
 
 def _gold_by_text(sample: _Sample) -> int:
@@ -222,9 +236,7 @@ def _unicode(requests: tuple[tuple[str, str], ...]) -> tuple[bool, tuple[tuple[s
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+        return read_file(path).decode()
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: is damaged: not UTF-8", remedy="score it again") from error
 

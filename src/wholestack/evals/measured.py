@@ -16,11 +16,12 @@ import msgspec
 
 from wholestack.errors import InputError
 from wholestack.evals.goals import Better
-from wholestack.evals.results import METRICS_FILE, RESULT_FILE, ScoringPlan
-from wholestack.evals.scores import Scores
-from wholestack.record import Record, from_json
+from wholestack.evals.reading import read_file
+from wholestack.evals.results import read_result
+from wholestack.record import Record
 
 ERROR = "_se"
+_SMALLEST, _LARGEST = 1e-100, 1e100
 
 _LOWER = ("answer_bpb", "answer_nll", "choice_nll", "brier", "ece", "loss", "nll", "perplexity", "bits", "error_rate")
 _HIGHER = ("accuracy", "acc", "exact_match", "f1", "pass_at", "score", "choice_p")
@@ -93,9 +94,7 @@ def read_numbers(path: Path) -> list[Numbers]:
     if path.is_dir():
         return [read_result_numbers(path)]
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}", remedy="name a table or result folder") from error
+        text = read_file(path, remedy="name a table or result folder").decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: is not UTF-8", remedy="save the table as UTF-8") from error
     rows = _json_rows(path, text) if text.lstrip().startswith("{") else _csv_rows(path, text)
@@ -107,31 +106,27 @@ def read_numbers(path: Path) -> list[Numbers]:
 def read_result_numbers(folder: Path) -> Numbers:
     """Metrics of a result folder that have a standard error, with the model's name.
 
+    They are made anew of the scores, each of which is bound to this model and these items; a ``metrics.json`` that was
+    copied there or changed decides nothing.
+
     Raises:
         InputError: the folder holds no scoring, one that has not ended, or no number with an error.
         RecordError: a file of it does not decode.
     """
-    path = folder / METRICS_FILE
-    plan = from_json(ScoringPlan, _bytes(folder / RESULT_FILE), where=str(folder / RESULT_FILE))
-    known = [each for each in from_json(Scores, _bytes(path), where=str(path)).metrics if each.standard_error]
+    result = read_result(folder)
+    if not result.complete:
+        raise InputError(
+            f"{folder}: its scoring has not ended", remedy="let the same wholestack evals score go on to its end"
+        )
+    known = [each for each in result.summary.metrics if each.standard_error]
     if not known:
-        raise InputError(f"{path}: holds no metric with a standard error", remedy="score more items")
+        raise InputError(f"{folder}: holds no metric with a standard error", remedy="score more items")
     return Numbers(
-        model=plan.model.name,
+        model=result.identity.name,
         values={each.name: each.value for each in known},
         errors={each.name: each.standard_error or 0.0 for each in known},
         where=str(folder),
     )
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(
-            f"{path}: cannot be read: {error.strerror}",
-            remedy="name a result folder in which wholestack evals score has ended",
-        ) from error
 
 
 def _json_rows(path: Path, text: str) -> list[tuple[int, dict[str, Any]]]:
@@ -186,6 +181,10 @@ def _one(where: str, row: Mapping[str, Any], numeric: Sequence[str]) -> Numbers:
         parsed = _as_number(cell)
         if parsed is None:
             raise InputError(f"{where}: {name} is {cell!r}, no finite number", remedy="leave a missing number empty")
+        if parsed[0] and not _SMALLEST <= abs(parsed[0]) <= _LARGEST:
+            raise InputError(
+                f"{where}: {name} is {cell!r}, outside what squares can be taken of", remedy="take another unit"
+            )
         found[name] = parsed[0]
     errors = {name.removesuffix(ERROR): value for name, value in found.items() if _is_error(name, numeric)}
     for name, value in errors.items():
@@ -205,15 +204,13 @@ def _is_error(name: str, known: Iterable[str]) -> bool:
 
 def _as_number(cell: object) -> tuple[float] | None:
     """The number in a tuple of its own, so that zero is not taken for nothing."""
-    if _is_number(cell):
-        return (float(cell),) if math.isfinite(cell) else None  # type: ignore[arg-type]  # checked the line before
-    if isinstance(cell, str):
-        try:
-            value = float(cell.replace("_", "x"))
-        except ValueError:
-            return None
-        return (value,) if math.isfinite(value) else None
-    return None
+    if not _is_number(cell) and not isinstance(cell, str):
+        return None
+    try:
+        value = float(cell.replace("_", "x") if isinstance(cell, str) else cell)  # type: ignore[arg-type]  # a number
+    except (ValueError, OverflowError):
+        return None
+    return (value,) if math.isfinite(value) else None
 
 
 def _is_number(cell: object) -> bool:

@@ -17,6 +17,7 @@ from wholestack.errors import InputError
 from wholestack.evals.backend import Expense, Generation, ItemScore, ModelIdentity, Opening, Writing
 from wholestack.evals.items import TOKEN_RULE, Item
 from wholestack.evals.prepared import TOO_LONG
+from wholestack.evals.reading import read_file
 from wholestack.evals.rows import NOT_TEXT
 from wholestack.record import digest
 
@@ -146,7 +147,9 @@ class MemoryBackend:
         probabilities = [self._probability(context, byte) for byte in range(BYTES)]
         if temperature == 0:
             return probabilities.index(max(probabilities))
-        return rng.choices(range(BYTES), [each ** (1 / temperature) for each in probabilities])[0]
+        weights = [each ** (1 / temperature) for each in probabilities]
+        # So close to zero that no weight can be told from nothing, a temperature is zero.
+        return rng.choices(range(BYTES), weights)[0] if any(weights) else probabilities.index(max(probabilities))
 
 
 def open_memory(name: str, opening: Opening) -> MemoryBackend:
@@ -156,10 +159,7 @@ def open_memory(name: str, opening: Opening) -> MemoryBackend:
         InputError: the file cannot be read.
     """
     _, _, file = name.partition(":")
-    try:
-        return MemoryBackend(Path(file).read_bytes() if file else b"", name=name)
-    except OSError as error:
-        raise InputError(f"{file}: cannot be read: {error.strerror}", remedy="name an existing file") from error
+    return MemoryBackend(read_file(Path(file)) if file else b"", name=name)
 
 
 def _bytes(text: str) -> bytes:

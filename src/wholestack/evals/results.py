@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from shlex import quote
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,6 +32,7 @@ from wholestack.errors import InputError, RecordError, RunDirectoryError
 from wholestack.evals.backend import Backend, ItemScore, ModelIdentity
 from wholestack.evals.items import Item, ItemSet, own_lines
 from wholestack.evals.keyed import held, keyed_folder
+from wholestack.evals.reading import read_file
 from wholestack.evals.scores import ItemScores, Scores, summarise
 from wholestack.evals.tasks import Task, task_of
 from wholestack.journal import JournalWriter, iterate_journal, write_atomic
@@ -278,7 +280,7 @@ def _scores_in(folder: Path, key: str, item_set: ItemSet) -> list[ItemScore]:
         if not sound or _misfit(items[line.id], score):
             raise RecordError(
                 f"{path}:{number}: is damaged, doubled, or from another scoring",
-                remedy=f"remove that line, and its item is scored again: sed -i {number}d {path}",
+                remedy=f"remove that line, and its item is scored again: sed -i {number}d {quote(str(path))}",
             )
         found[score.id] = score
     return list(found.values())
@@ -343,6 +345,6 @@ def _none(item: Item, nothing: Any) -> list[Any]:
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
-    except OSError as error:
-        raise RecordError(f"{path}: cannot be read: {error.strerror}") from error
+        return read_file(path)
+    except InputError as error:
+        raise RecordError(error.message) from error

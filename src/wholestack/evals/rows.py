@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from wholestack.errors import InputError
+from wholestack.evals.reading import read_file
 from wholestack.record import Record
 
 NOT_JSON = "the line is not a JSON object"
@@ -47,10 +47,7 @@ def read_rows(path: Path) -> Iterator[Row | Refusal]:
     Raises:
         InputError: the file cannot be read.
     """
-    try:
-        raw = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}", remedy="name an existing file") from error
+    raw = read_file(path).removeprefix(b"\xef\xbb\xbf")
     for number, line in enumerate(raw.split(b"\n"), start=1):
         if line.strip():
             yield _row(number, line)

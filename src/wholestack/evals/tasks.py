@@ -21,6 +21,7 @@ from wholestack.errors import InputError
 from wholestack.evals.backend import Writing
 from wholestack.evals.items import PLAIN, Found, Item, ItemSet, Wording, find_items, seal_items
 from wholestack.evals.layouts.catalog import LAYOUTS, Reading, layout_named, read_questions
+from wholestack.evals.reading import read_file
 from wholestack.evals.rows import Refusal
 from wholestack.record import Record, digest, from_builtins, from_json, to_builtins
 
@@ -110,7 +111,7 @@ def open_task(name: str) -> Task:
             f"no task {name!r}",
             remedy=f"name a .toml or .json file, or one of: {', '.join(task.name for task in BUILT_IN)}",
         )
-    raw = _read(path)
+    raw = read_file(path)
     return _from_toml(raw, path) if path.suffix == ".toml" else from_json(Task, raw, where=str(path))
 
 
@@ -158,7 +159,7 @@ def task_of(item_set: ItemSet) -> Task | None:
 def _with_shots(items: Sequence[Item], task: Task, shots: Shots, path: Path) -> tuple[tuple[Item, ...], Shots]:
     if shots.count < 0:
         raise InputError(f"shots is {shots.count}, must not be negative")
-    file_sha256 = hashlib.sha256(_read(path)).hexdigest()
+    file_sha256 = hashlib.sha256(read_file(path)).hexdigest()
     if shots.file_sha256 not in ("", file_sha256):
         raise InputError(f"{path}: is not the file of examples that task {task.name} names by its hash")
     pool = find_items(read_questions(path, layout_named(task.layout)), task.wording).items
@@ -228,10 +229,3 @@ def _from_toml(raw: bytes, path: Path) -> Task:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: not TOML: {error}") from error
     return from_builtins(Task, {"schema": Task.SCHEMA, **values}, where=str(path))
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}", remedy="name an existing file") from error

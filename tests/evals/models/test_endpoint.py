@@ -1,8 +1,11 @@
 """A model behind HTTP: the numbers of the same model here, in every dialect, and a clear end for every way to fail."""
 
+import contextlib
 import email.utils
+import itertools
 import math
 import pickle
+import socket
 import threading
 
 import pytest
@@ -381,3 +384,78 @@ def test_broken_off_it_leaves_no_request_behind():
         scores.close()
         server.faults.clear()
         assert len(list(backend.score(ITEMS))) == len(ITEMS)
+
+
+def _raw_server(answer):
+    """A server that sends these pieces to everybody, until they end or nobody listens."""
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def one(connection):
+        with connection, contextlib.suppress(OSError):
+            connection.recv(65536)
+            for piece in answer():
+                connection.sendall(piece)
+
+    def serve():
+        with contextlib.suppress(OSError):
+            while True:
+                threading.Thread(target=one, args=(listening.accept()[0],), daemon=True).start()
+
+    threading.Thread(target=serve, daemon=True).start()
+    return listening
+
+
+def test_a_server_that_never_comes_to_its_answer_does_not_hold_a_request_for_ever():
+    with _raw_server(lambda: itertools.repeat(b"HTTP/1.1 100 Continue\r\n\r\n")) as listening:
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/v1#m"
+        patience = Patience(timeout_s=0.3, tries=1)
+        with pytest.raises(InputError, match="in time"):
+            open_endpoint(url, Opening(), patience=patience, sleep=lambda _: None, notice=lambda _: None)
+
+
+def _answers(monkeypatch, change):
+    """Changes every answer of a server on its way in, as bytes."""
+    read = transport.Transport._read
+    monkeypatch.setattr(transport.Transport, "_read", lambda *args: change(read(*args)))
+
+
+def test_a_key_that_the_server_repeats_reaches_no_identity():
+    key = "sk-0123456789"
+    with (
+        loopback_endpoint(NgramModel.of_bytes(), dialect=Dialect(models=(key, "other"))) as server,
+        pytest.raises(InputError, match="lists 2 models") as caught,
+    ):
+        opened(server, api_key=key)
+    assert key not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"data": [{', b'"data": [{"root": "\\ud800", '),
+        (b'"prompt_tokens": ', b'"prompt_tokens": 1' + b"0" * 400),
+        (b'"completion_tokens": ', b'"completion_tokens": 1' + b"0" * 400),
+    ],
+    ids=["half a character", "tokens read", "tokens written"],
+)
+def test_what_a_server_says_beside_its_answer_never_breaks_us(old, new, monkeypatch):
+    _answers(monkeypatch, lambda raw: raw.replace(old, new))
+    with loopback_endpoint(NgramModel.of_bytes()) as server:
+        backend = opened(server)
+        writing = Writing(max_tokens=4)
+        assert backend.identity.digest
+        assert backend.expense([], ["one two"], writing).prompt_tokens < 1000
+        assert next(iter(backend.generate(["one two"], writing))).tokens <= 4
+
+
+def test_a_log_probability_that_no_float_holds_is_none():
+    with pytest.raises(echoed.UnusableAnswerError):
+        echoed._logprob(-(10**400))
+
+
+@pytest.mark.parametrize("location", ["http://[", "http://evil\x1b[31m.example/"])
+def test_a_redirect_to_no_address_is_refused_at_once(location):
+    with loopback_endpoint(NgramModel.of_bytes()) as server:
+        send = transport.Transport(address=parse_address(f"{server.url}#m"))
+        with pytest.raises(InputError, match="redirects to elsewhere"):
+            send._judge(302, {"location": location}, b"", 0.0)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.evals.written.material import question
 from wholestack.errors import InputError
+from wholestack.evals.patterns import TOO_SLOW
 from wholestack.evals.written.checkers import CHECKERS, checker_named, problem_with_json, unknown_keyword
 
 SCHEMA = json.dumps(
@@ -134,3 +135,55 @@ def test_a_schema_beyond_the_subset_is_named_however_deep():
     assert unknown_keyword({"properties": {"a": {"items": {"anyOf": []}}}}) == "'anyOf'"
     assert unknown_keyword({"type": "text"}) == "type 'text'"
     assert unknown_keyword(3)
+
+
+@pytest.mark.parametrize(
+    ("name", "gold"),
+    [("regex", "(a+)+$"), ("json_schema", '{"type": "string", "pattern": "^(a+)+$"}')],
+)
+def test_a_gold_pattern_that_backtracks_without_end_is_no_verdict(name, gold, monkeypatch):
+    monkeypatch.setattr("wholestack.evals.patterns.MOST_SECONDS", 0.05)
+    text = "a" * 40 + "!"
+    verdict = checker_named(name)(text if name == "regex" else json.dumps(text), question(gold))
+    assert (verdict.outcome, verdict.evidence) == ("unknown", TOO_SLOW)
+
+
+def test_an_answer_in_a_fence_of_blank_lines_is_judged_at_once():
+    assert checker_named("json_schema")("```" + "\n" * 60_000 + "x", question("{}")).outcome == "wrong"
+
+
+@pytest.mark.parametrize("value", ["x", 1, [1], {"a": 1}, None, 1e308], ids=repr)
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": 5},
+        {"type": [{}]},
+        {"type": {}},
+        {"properties": 5},
+        {"properties": {"a": {"required": 5}}},
+        {"required": 5},
+        {"required": [1]},
+        {"items": 5},
+        {"items": {"pattern": "("}},
+        {"additionalProperties": 5},
+        {"enum": 5},
+        {"minimum": "a"},
+        {"maximum": None},
+        {"minLength": "x"},
+        {"maxLength": 1.5},
+        {"minItems": True},
+        {"maxItems": None},
+        {"pattern": "("},
+        {"pattern": 5},
+    ],
+    ids=json.dumps,
+)
+def test_a_schema_that_is_none_is_no_verdict_on_any_answer(schema, value):
+    verdict = checker_named("json_schema")(json.dumps(value), question(json.dumps(schema)))
+    assert verdict.outcome == "unknown"
+
+
+@pytest.mark.parametrize("where", [".:x", "../x:y", ":", ":x", "a..b:c"])
+def test_a_function_at_no_place_is_one_clear_line(where):
+    with pytest.raises(InputError, match="cannot be loaded"):
+        checker_named(f"python:{where}")

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wholestack.errors import InputError
+from wholestack.evals.patterns import MOST_SLOW, TOO_SLOW
 from wholestack.evals.written.extraction import EMPTY, MOST_CHARACTERS, SEVERAL, extraction_named
 from wholestack.evals.written.numbers import find_numbers, parse_number
 
@@ -126,3 +127,32 @@ def test_a_fraction_is_read_back(value):
 @given(value=st.integers(-(10**15), 10**15))
 def test_thousands_are_read_back(value):
     assert parse_number(f"{value:,}") == value
+
+
+@pytest.mark.parametrize("name", ["boxed", "regex:(a+)+$", "json:a", "last_number", "letter", "marker:####"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" * 40 + "!",
+        "\\boxed{" * 60_000,
+        "\\boxed{" * 60_000 + "}" * 60_000,
+        "{" * 100_000,
+        '{"a":' * 20_000,
+        "1," * 40_000,
+        "answer " * 20_000 + "(" * 20_000,
+        "####" * 20_000,
+    ],
+    ids=["as", "boxes", "boxes in boxes", "braces", "objects", "numbers", "answers", "markers"],
+)
+def test_every_rule_ends_on_every_text(name, text):
+    found = extraction_named(name)(text)
+    assert bool(found.value) != bool(found.reason)
+
+
+def test_a_pattern_that_backtracks_without_end_leaves_the_text_unknown_and_is_given_up_in_the_end(monkeypatch):
+    monkeypatch.setattr("wholestack.evals.patterns.MOST_SECONDS", 0.05)
+    rule = extraction_named("regex:(a+)+$")
+    assert rule("a" * 40 + "!").reason == TOO_SLOW
+    assert rule("aaa").value == "aaa"
+    with pytest.raises(InputError, match="repetition"):
+        [rule("a" * 40 + "!") for _ in range(MOST_SLOW)]

@@ -95,3 +95,11 @@ def test_nothing_to_ask_is_said(tmp_path, template, rows):
         read_questions(file(tmp_path, *rows), template=template)
     with pytest.raises(InputError, match="cannot be read"):
         read_questions(tmp_path / "none.jsonl")
+
+
+@pytest.mark.parametrize("key", ["id", "group"])
+def test_half_a_character_in_a_name_is_a_bad_line(key, tmp_path):
+    path = tmp_path / "q.jsonl"
+    path.write_text(json.dumps({"prompt": "a", "answer": "b", key: "\ud800"}))
+    with pytest.raises(InputError, match="surrogate"):
+        read_questions(path)

@@ -24,6 +24,9 @@ from wholestack.evals.backend import ItemScore
 from wholestack.evals.items import Item
 from wholestack.evals.prepared import NO_CONTEXT, NO_TOKENS
 
+MOST_COUNTED = 1_000_000_000
+"""Tokens of one text that a server may claim; more is a mistake of its own."""
+
 UNREADABLE = "the endpoint's answer is not a completion"
 NO_LOGPROBS = "the endpoint gives no log-probabilities of the text it was sent"
 WRONG_LENGTHS = "the endpoint's lists of tokens and log-probabilities differ in length"
@@ -200,7 +203,10 @@ def _logprob(raw: object) -> float | None:
         return None
     if isinstance(raw, bool) or not isinstance(raw, int | float):
         raise UnusableAnswerError(NOT_A_LOGPROB)
-    value = float(raw)
+    try:
+        value = float(raw)
+    except OverflowError:
+        raise UnusableAnswerError(NOT_A_LOGPROB) from None
     if not math.isfinite(value) or value > _ROUNDING_NATS or value <= _CLAMPED_NATS:
         raise UnusableAnswerError(NOT_A_LOGPROB)
     return value
@@ -305,7 +311,7 @@ def _usage_of(answer: object) -> int:
     """Tokens of the prompt as the server counts them, 0 where it does not."""
     usage = answer.get("usage") if isinstance(answer, Mapping) else None
     count = usage.get("prompt_tokens") if isinstance(usage, Mapping) else None
-    return count if isinstance(count, int) and not isinstance(count, bool) and count > 0 else 0
+    return count if isinstance(count, int) and not isinstance(count, bool) and 0 < count <= MOST_COUNTED else 0
 
 
 def _whole_numbers(raw: object) -> tuple[int, ...]:

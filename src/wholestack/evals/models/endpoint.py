@@ -32,7 +32,7 @@ from typing import Any, Literal, TypeVar
 from wholestack.errors import InputError
 from wholestack.evals.backend import Expense, Generation, ItemScore, ModelIdentity, Opening, Writing
 from wholestack.evals.items import TOKEN_RULE, Item
-from wholestack.evals.models.echoed import EchoedText, UnusableAnswerError, read_echo, score_echoed
+from wholestack.evals.models.echoed import MOST_COUNTED, EchoedText, UnusableAnswerError, read_echo, score_echoed
 from wholestack.evals.models.transport import NoAnswerError, Patience, Reply, Transport, parse_address
 from wholestack.evals.rows import NOT_TEXT
 from wholestack.record import digest
@@ -301,7 +301,7 @@ class Endpoint:
         if not isinstance(entries, list):
             return {}
         named = (entry for entry in entries if isinstance(entry, Mapping) and isinstance(entry.get("id"), str))
-        return {entry["id"]: entry for entry in named}
+        return {_sound(entry["id"]): entry for entry in named}
 
     def _only(self, listed: Mapping[str, object]) -> str:
         if len(listed) == 1:
@@ -364,7 +364,7 @@ class Endpoint:
             parts={
                 "address": self._where,
                 "model": self._model,
-                "listed": digest({key: str(value) for key, value in stable.items()}),
+                "listed": digest({key: _sound(str(value)) for key, value in stable.items()}),
                 "weights": "unverified",
                 "route": self._route,
                 "way": self._way.name if self._way else "",
@@ -449,7 +449,7 @@ def _tokens_of(choice: Mapping[str, Any]) -> int:
 def _usage(body: object, key: str) -> int:
     usage = body.get("usage") if isinstance(body, Mapping) else None
     count = usage.get(key) if isinstance(usage, Mapping) else None
-    return count if isinstance(count, int) and not isinstance(count, bool) and count > 0 else 0
+    return count if isinstance(count, int) and not isinstance(count, bool) and 0 < count <= MOST_COUNTED else 0
 
 
 def _nothing(reason: str) -> Generation:
@@ -460,6 +460,11 @@ def _texts(item: Item) -> list[str]:
     """What is sent for an item: its context, unless that is empty, and each whole text."""
     wholes = [f"{item.context}{item.delimiter}{choice}" for choice in item.choices]
     return [item.context, *wholes] if item.context else wholes
+
+
+def _sound(text: str) -> str:
+    """What a server says as text that can be stored: halves of surrogate pairs as question marks."""
+    return text.encode(errors="replace").decode()
 
 
 def _utf8(text: str) -> bytes:

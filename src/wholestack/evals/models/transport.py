@@ -29,6 +29,8 @@ MOST_ANSWER_BYTES = 64_000_000
 _BLOCK_BYTES = 65_536
 _TRIED_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
 _LONGEST_SHOWN = 160
+_SHORTEST_KEY = 8
+"""Characters of a key that is a secret; a placeholder such as ``none`` may be part of any answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,9 +113,19 @@ class Transport:
         """Break off every wait and every request that is under way, until :meth:`go_on`."""
         self._stopped.set()
         for connection in list(self._open):
-            if connection.sock is not None:
-                with contextlib.suppress(OSError):
-                    connection.sock.shutdown(socket.SHUT_RDWR)
+            self._hang_up(connection)
+
+    @staticmethod
+    def _hang_up(connection: http.client.HTTPConnection, said: threading.Event | None = None) -> None:
+        if said is not None:
+            said.set()
+        if connection.sock is not None:
+            with contextlib.suppress(OSError):
+                connection.sock.shutdown(socket.SHUT_RDWR)
+
+    def _without_key(self, raw: bytes) -> bytes:
+        """An answer that repeats the key, in the name of a model for instance, would carry it into a result."""
+        return raw.replace(self.api_key.encode(), b"***") if len(self.api_key) >= _SHORTEST_KEY else raw
 
     def go_on(self) -> None:
         """Send again after :meth:`stop`."""
@@ -156,15 +168,25 @@ class Transport:
             data = json.dumps(body).encode()
             headers["Content-Type"] = "application/json"
         self._open.add(connection)
+        too_late = threading.Event()
+        late = threading.Timer(self.patience.timeout_s, self._hang_up, (connection, too_late))
+        late.daemon = True
         try:
             connection.connect()
+            late.start()  # a server that drips a header, or interim answers without end, keeps every read busy
             if self._stopped.is_set():  # stop() may have looked before there was a socket
                 raise NoAnswerError(f"{self.address.shown}: stopped")
             connection.request("GET" if data is None else "POST", self.address.path + path, body=data, headers=headers)
             self._reached = True
             response = connection.getresponse()
-            return response.status, {k.lower(): v for k, v in response.getheaders()}, self._read(response, started)
+            raw = self._without_key(self._read(response, started))
+            return response.status, {k.lower(): v for k, v in response.getheaders()}, raw
+        except (OSError, http.client.HTTPException) as error:
+            if too_late.is_set():
+                raise TimeoutError from error
+            raise
         finally:
+            late.cancel()
             self._open.discard(connection)
             connection.close()
 
@@ -198,7 +220,7 @@ class Transport:
         if status in _TRIED_AGAIN:
             return None
         if 300 <= status < 400:
-            elsewhere = urlsplit(headers.get("location", "")).hostname or "elsewhere"
+            elsewhere = _host_of(headers.get("location", "")) or "elsewhere"
             raise InputError(
                 f"{self.address.shown}: redirects to {elsewhere}, which is not followed (the key would go there)",
                 remedy="give the address that it redirects to, if you trust it",
@@ -250,6 +272,14 @@ class Transport:
         broken_off = (self.sleep or self._stopped.wait)(seconds)
         if broken_off or self._stopped.is_set():
             raise NoAnswerError(f"{self.address.shown}: stopped")
+
+
+def _host_of(url: str) -> str:
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
+    return host if host.isprintable() else ""
 
 
 def parse_address(url: str) -> Address:

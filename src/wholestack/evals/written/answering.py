@@ -16,12 +16,14 @@ import platform
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 from typing import ClassVar
 
 from wholestack import __version__
 from wholestack.errors import InputError, RecordError, RunDirectoryError
 from wholestack.evals.backend import Backend, Generation, ModelIdentity, Writing
 from wholestack.evals.keyed import held, keyed_folder
+from wholestack.evals.reading import read_file
 from wholestack.evals.written.controls import Controls, GraderError
 from wholestack.evals.written.grading import Graded, Grader
 from wholestack.evals.written.questions import QuestionSet
@@ -192,7 +194,7 @@ def read_written(folder: Path, questions: QuestionSet) -> Written:
     path = folder / PLAN_FILE
     if not path.is_file():
         raise InputError(f"{folder}: holds no written texts (no {PLAN_FILE})", remedy="name its folder")
-    plan = from_json(WritingPlan, path.read_bytes(), where=str(path))
+    plan = from_json(WritingPlan, read_file(path), where=str(path))
     if plan.prompts != questions.prompts_digest:
         raise InputError(f"{folder}: holds texts behind other prompts", remedy="write again into another --out")
     place = {question.id: number for number, question in enumerate(questions.questions)}
@@ -247,13 +249,17 @@ def graded_path(written: Written, found: WrittenMetrics) -> Path:
     return written.folder / f"graded-{found.grading_key[:8]}.jsonl"
 
 
+_LOWEST_TEMPERATURE = 0.001
+"""Of those that are not 0: logits divided by less may leave the range of numbers."""
+
+
 def _check_writing(writing: Writing, samples: int) -> None:
     if samples < 1:
         raise InputError(f"samples is {samples}, must be at least 1")
     if writing.max_tokens < 1:
         raise InputError(f"max_tokens is {writing.max_tokens}, must be at least 1")
-    if not 0 <= writing.temperature <= 10:
-        raise InputError(f"temperature is {writing.temperature}, must be 0 to 10")
+    if writing.temperature != 0 and not _LOWEST_TEMPERATURE <= writing.temperature <= 10:
+        raise InputError(f"temperature is {writing.temperature}, must be 0, or {_LOWEST_TEMPERATURE} to 10")
     if samples > 1 and writing.temperature == 0:
         raise InputError(
             f"{samples} texts a question at temperature 0 would all be the same", remedy="say --temperature 0.8"
@@ -296,7 +302,7 @@ def _lines(folder: Path, plan: WritingPlan, questions: QuestionSet) -> Sequence[
         if not sound or line.id not in known or not 0 <= line.sample < plan.samples or place in found:
             raise RecordError(
                 f"{path}:{number}: is damaged, doubled, or from another writing",
-                remedy=f"remove that line, and its text is written again: sed -i {number}d {path}",
+                remedy=f"remove that line, and its text is written again: sed -i {number}d {quote(str(path))}",
             )
         found[place] = line
     return list(found.values())
@@ -305,7 +311,7 @@ def _lines(folder: Path, plan: WritingPlan, questions: QuestionSet) -> Sequence[
 def _begin(folder: Path, plan: WritingPlan) -> None:
     path = folder / PLAN_FILE
     if path.exists():
-        there = from_json(WritingPlan, path.read_bytes(), where=str(path))
+        there = from_json(WritingPlan, read_file(path), where=str(path))
         if there.key != plan.key:
             raise RunDirectoryError(
                 f"{folder}: is the writing {there.key}, not {plan.key}", remedy="choose another --out"

@@ -25,6 +25,7 @@ from importlib import metadata
 from typing import Any, Literal
 
 from wholestack.errors import InputError
+from wholestack.evals.patterns import TOO_SLOW, Bounded, TooSlowError
 from wholestack.evals.written.numbers import parse_number
 from wholestack.evals.written.questions import Question
 from wholestack.record import Record
@@ -134,10 +135,13 @@ def _contains(name: str, parameter: str) -> Check:
 
 def _regex(name: str, parameter: str) -> Check:
     _no_parameter(name, parameter)
+    bounded = Bounded("the gold patterns")
 
     def check(answer: str, question: Question) -> Verdict:
         try:
-            fits = re.fullmatch(question.gold, answer.strip()) is not None
+            fits = bounded(lambda: re.fullmatch(question.gold, answer.strip())) is not None
+        except TooSlowError:
+            return Verdict(outcome="unknown", evidence=TOO_SLOW)
         except (re.error, RecursionError, OverflowError) as error:
             return Verdict(outcome="unknown", evidence=f"the gold pattern is no regular expression: {error}")
         return _verdict(fits, f"{_short(answer)} {'fits' if fits else 'does not fit'} {_short(question.gold)}")
@@ -147,6 +151,7 @@ def _regex(name: str, parameter: str) -> Check:
 
 def _json_schema(name: str, parameter: str) -> Check:
     _no_parameter(name, parameter)
+    bounded = Bounded("the patterns of the gold schemas")
 
     def check(answer: str, question: Question) -> Verdict:
         try:
@@ -159,8 +164,11 @@ def _json_schema(name: str, parameter: str) -> Check:
         try:
             value = json.loads(_without_fence(answer))
         except (ValueError, RecursionError) as error:
-            return Verdict(outcome="wrong", evidence=f"is not JSON: {error}")
-        problem = problem_with_json(value, schema)
+            return Verdict(outcome="wrong", evidence=_cut(f"is not JSON: {error}"))
+        try:
+            problem = bounded(lambda: problem_with_json(value, schema))
+        except TooSlowError:
+            return Verdict(outcome="unknown", evidence=TOO_SLOW)
         return _verdict(not problem, problem or "fits the schema")
 
     return check
@@ -203,17 +211,50 @@ SCHEMA_KEYWORDS = (
 """What is checked of JSON Schema (2020-12); a schema with any other keyword is judged ``unknown``."""
 
 
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_bound(value: object) -> bool:
+    return _is_count(value) or isinstance(value, float)
+
+
+def _are_names(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
+def _are_types(value: object) -> bool:
+    return all(isinstance(each, str) and each in _TYPES for each in (value if isinstance(value, list) else [value]))
+
+
+def _is_pattern(value: object) -> bool:
+    try:
+        return isinstance(value, str) and bool(re.compile(value))
+    except (re.error, RecursionError, OverflowError):
+        return False
+
+
+_FORMS: Mapping[str, Callable[[object], bool]] = {
+    "type": _are_types,
+    "required": _are_names,
+    "pattern": _is_pattern,
+    "enum": lambda value: isinstance(value, list),
+    "properties": lambda value: isinstance(value, dict),
+    **dict.fromkeys(("minItems", "maxItems", "minLength", "maxLength"), _is_count),
+    **dict.fromkeys(("minimum", "maximum"), _is_bound),
+}
+"""What the value of a keyword must be; a schema that is none gives no verdict, whatever the answer."""
+
+
 def unknown_keyword(schema: object) -> str:
     """The first keyword of a schema that is not checked here, or nothing."""
     if not isinstance(schema, dict):
         return "" if isinstance(schema, bool) else f"a schema of type {type(schema).__name__}"
-    for key in schema:
+    for key, value in schema.items():
         if key not in SCHEMA_KEYWORDS:
             return repr(key)
-    kinds = schema.get("type", [])
-    for kind in kinds if isinstance(kinds, list) else [kinds]:
-        if kind not in _TYPES:
-            return f"type {kind!r}"
+        if key in _FORMS and not _FORMS[key](value):
+            return _cut(f"{key} {value!r}")
     properties = schema.get("properties")
     inner = [
         *(properties.values() if isinstance(properties, dict) else ()),
@@ -301,7 +342,7 @@ def _load(where: str) -> Callable[[str, str, Mapping[str, Any]], Any]:
         else:
             (entry,) = metadata.entry_points(group=ENTRY_POINTS, name=where)
             function = entry.load()
-    except (ImportError, AttributeError, ValueError) as error:
+    except (ImportError, AttributeError, ValueError, TypeError) as error:
         raise InputError(
             f"python:{where}: cannot be loaded: {error}", remedy="write python:module:function of an installed module"
         ) from error
@@ -327,8 +368,9 @@ def _holds(text: str, part: str) -> bool:
 
 
 def _without_fence(text: str) -> str:
-    fenced = re.fullmatch(r"\s*```(?:json)?\s*\n(.*)\n```\s*", text, re.DOTALL)
-    return fenced[1] if fenced else text
+    first, _, rest = text.strip().partition("\n")
+    inside, fence, behind = rest.rpartition("\n```")
+    return inside if first.rstrip() in ("```", "```json") and fence and not behind else text
 
 
 def _decimal(value: Fraction) -> str:

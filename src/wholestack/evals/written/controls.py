@@ -16,6 +16,7 @@ from pathlib import Path
 
 from wholestack.errors import InputError
 from wholestack.evals.calibration import clopper_pearson
+from wholestack.evals.reading import read_file
 from wholestack.evals.statistics import Interval
 from wholestack.evals.written.grading import Grader
 from wholestack.evals.written.questions import Question, QuestionSet
@@ -137,10 +138,7 @@ def read_labelled(path: Path, questions: QuestionSet) -> list[Labelled]:
         InputError: the file cannot be read, or a line is not so; names it.
     """
     by_id = {question.id: question for question in questions.questions}
-    try:
-        lines = path.read_bytes().split(b"\n")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    lines = read_file(path).split(b"\n")
     found = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from wholestack.errors import InputError
+from wholestack.evals.patterns import TOO_SLOW, Bounded, TooSlowError
 from wholestack.evals.written.numbers import find_numbers
 from wholestack.record import Record
 
@@ -132,7 +133,7 @@ def _boxed(name: str, parameter: str) -> Extraction:
     _no_parameter(name, parameter)
 
     def take(text: str) -> Extracted:
-        return _the_one([each for each in _boxes(text) if each], "holds no \\boxed{...}")
+        return _the_one(_boxes(text), "holds no \\boxed{...}")
 
     return Extraction(name=name, take=take, put=lambda value: f"\\boxed{{{value}}}")
 
@@ -162,8 +163,14 @@ def _regex(name: str, parameter: str) -> Extraction:
     if not parameter or pattern.groups > 1:
         raise InputError(f"{name}: needs a pattern with at most one group", remedy="use (?:...) for the others")
 
+    bounded = Bounded(name)
+
     def take(text: str) -> Extracted:
-        return _the_one([(found[pattern.groups] or "").strip() for found in pattern.finditer(text)], "does not match")
+        try:
+            found = bounded(lambda: [(each[pattern.groups] or "").strip() for each in pattern.finditer(text)])
+        except TooSlowError:
+            return Extracted(reason=TOO_SLOW)
+        return _the_one(found, "does not match")
 
     return Extraction(name=name, take=take, put=str)
 
@@ -190,15 +197,22 @@ def _the_one(found: list[str], reason: str) -> Extracted:
 
 
 def _boxes(text: str) -> list[str]:
-    """Contents of every box, braces inside counted."""
-    found = []
-    for start in re.finditer(r"\\boxed\s*\{", text):
-        depth = 1
-        for place in range(start.end(), len(text)):
-            depth += {"{": 1, "}": -1}.get(text[place], 0)
-            if depth == 0:
-                found.append(text[start.end() : place].strip())
-                break
+    """The first two different contents of boxes, braces inside counted; one pass, however deep the boxes are."""
+    inside = {start.end() for start in re.finditer(r"\\boxed\s*\{", text)}
+    ends: dict[int, int] = {}
+    opened: list[int] = []
+    for brace in re.finditer(r"[{}]", text):
+        if brace[0] == "{":
+            opened.append(brace.end())
+        elif opened:
+            ends[opened.pop()] = brace.start()
+    found: list[str] = []
+    for start in sorted(inside & ends.keys()):
+        content = text[start : ends[start]].strip()
+        if content and content not in found:
+            found.append(content)
+        if len(found) > 1:
+            break
     return found
 
 

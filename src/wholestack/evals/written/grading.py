@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from wholestack.evals.backend import Generation
+from wholestack.evals.patterns import TOO_SLOW
 from wholestack.evals.written.checkers import Checker
 from wholestack.evals.written.extraction import EMPTY, Extraction
 from wholestack.evals.written.questions import Question
@@ -59,6 +60,8 @@ class Grader:
         if written.finish == "none":
             return Graded(**known, grade="unwritten", reason=written.reason or EMPTY)  # type: ignore[arg-type]
         taken = self.extraction(written.text)
+        if taken.reason == TOO_SLOW:
+            return Graded(**known, grade="unknown", evidence=TOO_SLOW)  # type: ignore[arg-type]
         if taken.reason:
             return Graded(**known, grade="unparsable", reason=taken.reason)  # type: ignore[arg-type]
         verdict = self.checker(taken.value, question)

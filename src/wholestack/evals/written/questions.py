@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from wholestack.errors import InputError
+from wholestack.evals.reading import read_file
 from wholestack.evals.rows import NOT_TEXT
 from wholestack.evals.written.extraction import Extraction
 from wholestack.record import Record, digest
@@ -73,10 +74,7 @@ def read_questions(
     """
     if "{prompt}" not in template and "{question}" not in template:
         raise InputError("the template holds no {prompt}", remedy="write it where the question is to stand")
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    raw = read_file(path)
     questions: list[Question] = []
     problems: list[str] = []
     seen: dict[str, int] = {}
@@ -121,12 +119,13 @@ def _of_line(line: bytes, template: str, gold: Extraction | None) -> Question:
     if not isinstance(choices, list) or not all(isinstance(each, str) for each in choices):
         raise InputError("choices is not a list of texts")
     posed = _posed(template, prompt, choices)
+    names = [str(row[key]) if isinstance(row.get(key), str | int) else "" for key in ("id", "group")]
     try:
-        "".join((posed, right, *choices)).encode()
+        "".join((posed, right, *choices, *names)).encode()
     except UnicodeEncodeError:
         raise InputError(NOT_TEXT) from None
-    identity = str(row["id"]) if isinstance(row.get("id"), str | int) else digest(posed, right)
-    group = str(row["group"]) if isinstance(row.get("group"), str | int) else identity
+    identity = names[0] or digest(posed, right)
+    group = names[1] or identity
     return Question(id=identity, group=group, prompt=posed, gold=right, choices=tuple(choices), row=row)
 
 
