@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from wholestack.errors import InputError, RunDirectoryError
-from wholestack.evals.backend import Backend
+from wholestack.evals.backend import Backend, Opening
+from wholestack.evals.memory import open_memory
 from wholestack.experiments import in_context
-from wholestack.experiments.in_context_plan import ARMS, CONTEXT, Arm, ContextOutcome, Tuning, Way
+from wholestack.experiments.in_context_plan import ARMS, CONTEXT, MODEL, Arm, ContextOutcome, Tuning, Way
 from wholestack.experiments.in_context_task import TableTask, items_of, make_episode, shortened
 from wholestack.experiments.table_model import TableModel, config_of, tune
 from wholestack.pretrain.model import Transformer
@@ -99,6 +100,52 @@ def test_a_comparison_that_says_nothing_is_refused(wrong: dict[str, object]) -> 
         plan(**wrong)
 
 
+@pytest.mark.parametrize(
+    "template",
+    ["{foo}", "{label}={key};", "{key}", "{label}", "{key}{label}{label}", "{key}{key}{label}", "{key!r}: {label}",
+     "{key}: {label", "{key}: {label} is what it says\n", "{}", "{key}{0}{label}"],
+)  # fmt: skip
+def test_a_template_that_asks_for_nothing_is_refused(template: str) -> None:
+    with pytest.raises(InputError, match="--template"):
+        plan(template=template)
+
+
+@pytest.mark.parametrize("template", ["{key}{label}", "{key}: {label}\n", "Of {key} the label is ({label}).\n"])
+def test_a_template_with_the_label_behind_its_key_is_taken(template: str) -> None:
+    assert plan(template=template).template == template
+
+
+def interrupted(folder: Path, model: Backend) -> None:
+    """A run whose last arm is missing."""
+    asked = in_context.plan_for("memory", demonstrations=(3,), episodes=2, questions=2, task=SMALL)
+    with in_context.create(folder, asked, seed=0, at=0.0) as run:
+        in_context.compare(run, backend=model)
+    lines = (folder / ARMS).read_bytes().splitlines(keepends=True)
+    (folder / ARMS).write_bytes(b"".join(lines[:-1]))
+
+
+def test_a_run_goes_on_with_the_model_that_it_began_with_and_no_other(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("abcabd" * 50)
+    first, other = (open_memory(name, Opening()) for name in ("memory", f"memory:{tmp_path / 'text'}"))
+    folder = tmp_path / "run"
+    interrupted(folder, first)
+    before = (folder / ARMS).read_bytes()
+    with in_context.resume(folder) as run, pytest.raises(InputError, match=first.identity.digest):
+        in_context.compare(run, backend=other)
+    assert (folder / ARMS).read_bytes() == before
+    with in_context.resume(folder) as run:
+        assert in_context.compare(run, backend=first).model == first.identity.digest
+    assert len((folder / ARMS).read_bytes().splitlines()) == 4
+
+
+def test_arms_of_a_model_that_nobody_wrote_down_are_not_gone_on_with(tmp_path: Path) -> None:
+    model = open_memory("memory", Opening())
+    interrupted(tmp_path / "run", model)
+    (tmp_path / "run" / MODEL).unlink()
+    with in_context.resume(tmp_path / "run") as run, pytest.raises(InputError, match="does not name"):
+        in_context.compare(run, backend=model)
+
+
 def test_pretraining_takes_its_part_of_the_budget_and_never_more_than_it_needs() -> None:
     short, long = (in_context.effort_within(budget_s, step_s=0.01) for budget_s in (30.0, 60.0))
     assert long == pytest.approx(2 * short)
@@ -125,6 +172,10 @@ def test_the_tiny_model_is_a_backend_whose_identity_covers_its_weights() -> None
     tuned = tune(model, episode, Tuning(lr=1e-3, steps=2), seed=0)
     assert tuned.identity.digest != model.identity.digest
     assert untrained().identity == model.identity
+    assert model.identity.kind == "table"
+    shorter = TableModel(SMALL, Transformer(replace(model.model.config, context=32)))
+    shorter.model.load_state_dict(model.model.state_dict())
+    assert shorter.identity.digest != model.identity.digest
 
 
 def test_tuning_learns_its_demonstrations_and_leaves_the_pretrained_weights_alone() -> None:

@@ -25,6 +25,8 @@ class ModelIdentity(Record):
     """Hash or value of everything that reaches a number: ``weights``, ``tokenizer``, ``dtype``, ``token_rule``, ..."""
     parameters: int | None = None
     """Number of weights, embeddings included; ``None`` where nobody says. Not part of the digest."""
+    taken_at: str = field(default="", compare=False)
+    """Day (UTC, ISO 8601) on which an endpoint was asked what it is; empty elsewhere. Not part of the digest."""
 
     @property
     def digest(self) -> str:

@@ -19,13 +19,14 @@ from statistics import fmean
 import numpy as np
 
 from wholestack.errors import InputError, RunDirectoryError
-from wholestack.evals.backend import Backend, ItemScore
+from wholestack.evals.backend import Backend, ItemScore, ModelIdentity
 from wholestack.evals.items import Item
 from wholestack.evals.statistics import mean_estimate, t_interval
 from wholestack.experiments.in_context_plan import (
     ARMS,
     CONTEXT,
     KIND,
+    MODEL,
     PLAN,
     PRETRAINED,
     TUNING,
@@ -46,6 +47,7 @@ from wholestack.experiments.in_context_task import (
     Episode,
     TableTask,
     best_losses,
+    check_template,
     items_of,
     make_episode,
     make_needle,
@@ -93,7 +95,7 @@ def plan_for(
         task: Keys, labels, noise.
 
     Raises:
-        InputError: numbers of demonstrations or episodes that say nothing.
+        InputError: numbers that say nothing, or a template by which nothing can be asked.
     """
     task = task or TableTask(keys=16)
     if not demonstrations or min(demonstrations) < 1 or episodes < 2 or questions < 1:
@@ -101,6 +103,8 @@ def plan_for(
             f"{list(demonstrations)} demonstrations, {episodes} episodes, {questions} questions",
             remedy="one demonstration, two episodes and one question at least",
         )
+    template = template or (TINY_TEMPLATE if model == TINY else TEXT_TEMPLATE)
+    check_template(template)
     longest = 2 * max(demonstrations) + 1
     return ContextPlan(
         demonstrations=tuple(sorted(set(demonstrations))),
@@ -110,7 +114,7 @@ def plan_for(
         labels=task.labels,
         noise=task.noise,
         model=model,
-        template=template or (TINY_TEMPLATE if model == TINY else TEXT_TEMPLATE),
+        template=template,
         tiny=TinyModel(),
         stages=_stages(longest, effort) if model == TINY else (),
         tried=TRIED if model == TINY else (),
@@ -196,6 +200,7 @@ def compare(
     began, plan, seed = clock(), plan_of(run), run.manifest.seed
     task = TableTask(keys=plan.keys, labels=plan.labels, noise=plan.noise)
     model = backend if backend is not None else _tiny(run, plan, task, seed, say)
+    _bind(run, model.identity)
     tuned = model if isinstance(model, TableModel) else None
     tunings = _tunings(run, plan, tuned, seed, say) if tuned is not None else None
     ways = WAYS if tunings else tuple(way for way in WAYS if way != "fine-tuned")
@@ -226,6 +231,19 @@ def compare(
     )
     run.write(CONTEXT, outcome)
     return outcome
+
+
+def _bind(run: RunDirectory, identity: ModelIdentity) -> None:
+    """Every arm of a run is of one model: it is written down before the first, and no other may go on."""
+    known = run.read_optional(MODEL, ModelIdentity)
+    if known is None and not run.journal(ARMS, Arm):
+        run.write(MODEL, identity)
+    elif known is None or known.digest != identity.digest:
+        before = f"model {known.digest} ({known.name})" if known else "a model that it does not name"
+        raise InputError(
+            f"{run.path}: was measured with {before}, not with {identity.digest} ({identity.name})",
+            remedy="go on with that model, or start a new run with --out",
+        )
 
 
 def _tiny(run: RunDirectory, plan: ContextPlan, task: TableTask, seed: int, say: Say) -> TableModel:

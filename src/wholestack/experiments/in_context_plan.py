@@ -6,6 +6,7 @@ file                   record                    appears
 ``run.json``           ``runs.RunManifest``      first of all
 ``context-plan.json``  :class:`ContextPlan`      before pretraining
 ``pretrained/``        checkpoints               while the tiny model is pretrained
+``model.json``         ``backend.ModelIdentity``  before the first arm: which model the arms are of
 ``tuning.json``        :class:`Tunings`          when rates and lengths are chosen
 ``arms.jsonl``         :class:`Arm`              one line an episode and way, when it was measured
 ``context.json``       :class:`ContextOutcome`   last of all
@@ -22,6 +23,7 @@ from wholestack.record import Record
 KIND = "context"
 PLAN = "context-plan.json"
 PRETRAINED = "pretrained"
+MODEL = "model.json"
 TUNING = "tuning.json"
 ARMS = "arms.jsonl"
 CONTEXT = "context.json"

@@ -100,6 +100,24 @@ def tokens_of(task: TableTask, episode: Episode) -> Ints:
     return np.stack([episode.keys, task.keys + episode.labels], 1).ravel().astype(np.int64)
 
 
+def check_template(template: str) -> None:
+    """Refuse what cannot write a demonstration whose last word before its end is the label.
+
+    A question is a demonstration without its label, so the key stands in front of it. Each stands there once, without
+    a format of its own, and nothing else is in braces.
+
+    Raises:
+        InputError: it cannot.
+    """
+    remedy = "write {key} and behind it {label}, each once, for instance '{key}: {label}\\n'"
+    before, key, rest = template.partition("{key}")
+    between, label, behind = rest.partition("{label}")
+    if not key or not label or any(brace in before + between + behind for brace in "{}"):
+        raise InputError(f"--template {template!r}: is not a key, then its label", remedy=remedy)
+    if any(each.isalnum() for each in behind):
+        raise InputError(f"--template {template!r}: has words behind the label", remedy="put them before {label}")
+
+
 def text_of(task: TableTask, episode: Episode, *, template: str = "{key}{label}") -> str:
     """The demonstrations as text for any model."""
     pairs = zip(episode.keys.tolist(), episode.labels.tolist(), strict=True)

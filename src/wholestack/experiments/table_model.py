@@ -70,13 +70,14 @@ class TableModel:
 
     @property
     def identity(self) -> ModelIdentity:
-        """Weights, vocabulary and token rule."""
+        """Weights, vocabulary, context length and token rule."""
         return ModelIdentity(
-            kind="pretrain",
+            kind="table",
             name=self._name,
             parts={
                 "weights": weights_hash(self.weights),
                 "vocabulary": self.task.vocabulary,
+                "context_tokens": str(self.model.config.context),
                 "token_rule": TOKEN_RULE,
                 "dtype": str(self.model.embedding.dtype),
             },

@@ -127,6 +127,15 @@ def test_without_context_the_first_token_has_nothing_before_it():
     assert score_echoed(item, None, started).nll_nats == (1.5, 1.5)
 
 
+def test_an_exact_zero_with_nothing_before_it_is_missing_and_no_certainty():
+    item = make_item("", ["a cat", "b"], 0, delimiter="", source="s")
+    wholes = [
+        read_echo(answer(["a", " cat"], [0.0, -2.0]), "a cat", written=0),
+        read_echo(answer(["b"], [-1.0]), "b", written=0),
+    ]
+    assert score_echoed(item, None, wholes).reason == NO_CONTEXT
+
+
 def test_equal_names_of_unequal_halves_are_told_apart_or_given_up():
     item = make_item("東京", ["x", "y"], 0, delimiter="", source="s")
     halves = ["\ufffd"] * 5

@@ -1,6 +1,8 @@
 """A model behind HTTP: the numbers of the same model here, in every dialect, and a clear end for every way to fail."""
 
 import contextlib
+import dataclasses
+import datetime
 import email.utils
 import itertools
 import math
@@ -136,6 +138,56 @@ def test_another_model_behind_the_same_name_has_another_identity(other):
         after = opened(server).identity
     assert before.name == after.name
     assert before.digest != after.digest
+
+
+class Wandering:
+    """A model whose numbers or texts never come twice."""
+
+    def __init__(self, model, *, noise_nats=0.0, shift_nats=0.0, texts=False):
+        self.model, self.noise_nats, self.shift_nats, self.texts = model, noise_nats, shift_nats, texts
+        self.calls = 0
+
+    def encode(self, text):
+        return self.model.encode(text)
+
+    def name(self, token):
+        return self.model.name(token)
+
+    def logprobs(self, tokens):
+        self.calls += 1
+        wander = (self.noise_nats if self.calls % 2 else 0.0) + self.shift_nats
+        first, second, *rest = self.model.logprobs(tokens)
+        return [first, second - wander, *rest]
+
+    def write(self, tokens, count):
+        self.calls += 1
+        return self.model.encode(f"{self.calls} abcdefghijklmnopq")[:count] if self.texts else []
+
+
+@pytest.mark.parametrize("dialect", [Dialect(echo=False), Dialect(chat_only=True)], ids=["no echo", "chat"])
+def test_where_nothing_repeats_no_two_calls_share_a_key_and_that_is_said_once(dialect):
+    notes = []
+    with loopback_endpoint(Wandering(BYTES, texts=True), dialect=dialect) as server:
+        first, second = (opened(server, notes=notes).identity for _ in range(2))
+    assert first.digest != second.digest
+    assert len([note for note in notes if "no later call" in note]) == 2
+
+
+def test_little_noise_does_not_hide_another_model():
+    digests = []
+    for shift in (0.0, 0.2):
+        with loopback_endpoint(Wandering(BYTES, noise_nats=2e-4, shift_nats=shift)) as server:
+            found = opened(server).identity
+            digests.append({**found.parts, "address": ""})
+    assert digests[0]["fingerprint_step"] == "0.01 nats"
+    assert digests[0] != digests[1]
+
+
+def test_the_day_of_the_fingerprint_stands_beside_the_key():
+    with loopback_endpoint(BYTES) as server:
+        found = opened(server).identity
+    assert datetime.date.fromisoformat(found.taken_at)
+    assert dataclasses.replace(found, taken_at="2001-02-03").digest == found.digest
 
 
 def test_a_model_that_is_exchanged_while_it_is_scored_is_noticed():

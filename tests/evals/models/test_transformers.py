@@ -268,6 +268,20 @@ def test_every_change_of_what_reaches_a_number_changes_the_identity(folders, tmp
     assert base.parameters == sum(each.numel() for each in tiny_llama(257).parameters())
 
 
+@pytest.mark.parametrize(
+    "name", ["emoji.json", "sentencepiece.bpe.model", "spm.model", "normalizer.json", "bpe.codes.txt", "merges.txt"]
+)
+def test_every_file_that_may_decide_a_token_reaches_the_identity(folders, tmp_path, name):
+    digests = set()
+    for content in (None, "{}", '{"a": 1}'):
+        folder = tmp_path / str(len(digests))
+        shutil.copytree(folders["byte"], folder)
+        if content:
+            (folder / name).write_text(content)
+        digests.add(open_folder(str(folder), Opening()).identity.parts["tokenizer"])
+    assert len(digests) == 3
+
+
 def test_two_scorings_are_equal_to_the_last_bit(folders, items):
     one, other = (as_array(open_folder(folders["bpe"], Opening()).score(items)) for _ in range(2))
     np.testing.assert_array_equal(one, other)

@@ -114,7 +114,7 @@ def score_echoed(item: Item, context: EchoedText | None, wholes: Sequence[Echoed
     scored = [whole.logprobs[shared:] for whole in wholes]
     if not all(scored):
         return ItemScore(id=item.id, reason=NO_TOKENS)
-    if shared == 0 and any(each[0] is None for each in scored):
+    if shared == 0 and any(not each[0] for each in scored):  # some servers write 0 for the token with nothing before it
         return ItemScore(id=item.id, reason=NO_CONTEXT)
     known = [[logprob for logprob in each if logprob is not None] for each in scored]
     if any(len(some) < len(each) for some, each in zip(known, scored, strict=True)):

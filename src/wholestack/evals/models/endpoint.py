@@ -14,9 +14,11 @@ Each item costs one request a choice and one for its context alone, which the se
 is then applied to its tokens. Nothing is cut to fit: a text that is too long for the server is a counted reason.
 
 An endpoint's weights cannot be hashed. Its identity holds its address, the model's name, what ``/models`` says of it,
-and a fingerprint: the tokens and summed log-probabilities of fixed texts. Another model behind the same name has
-another fingerprint and so another key; a server whose numbers wander gets a coarser one. It is taken again when a
-scoring ends. ``weights`` is ``unverified`` all the same.
+and a fingerprint: the tokens and summed log-probabilities of fixed texts, taken twice and rounded to a step that
+covers how far they wandered. Another model behind the same name has another fingerprint, as far as it differs by more
+than that step on these texts. Where log-probabilities are not given, the texts that are written stand for them; where
+not even those come again, nothing tells two models apart, and the identity holds a number drawn once: no later call
+takes its results for its own. It is taken again when a scoring ends. ``weights`` is ``unverified`` all the same.
 """
 
 import logging
@@ -26,8 +28,10 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, Literal, TypeVar
+from uuid import uuid4
 
 from wholestack.errors import InputError
 from wholestack.evals.backend import Expense, Generation, ItemScore, ModelIdentity, Opening, Writing
@@ -45,8 +49,10 @@ PROBES = (
     "Straße 12, 東京; naïve café, 3.14 × 2 = 6.28",
 )
 """Texts of the fingerprint, the same for ever."""
-_FINE_NATS, _COARSE_NATS = 0.01, 1.0
-_REPEATABLE_NATS = 0.001
+_STEPS_NATS = (0.01, 0.1, 1.0)
+"""A ladder, so that noise measured anew rarely gives another step and with it another key."""
+_STEP_NOISES = 4
+"""Steps are at least so many times the noise."""
 _CHANGED_NATS_PER_TOKEN = 0.1
 _MOST_STOPS = 4
 """OpenAI takes no more; the text is cut here in any case."""
@@ -151,7 +157,12 @@ class Endpoint:
                 f"{self._where}: refuses model {self._model!r}: {error}",
                 remedy="name a model that it serves behind #, and give the address up to and with /v1",
             ) from error
-        self._repeatable = self._same(self._fingerprint, again, _REPEATABLE_NATS)
+        self._step_nats = _step(self._fingerprint, again)
+        if self._step_nats is None:
+            transport.notice(
+                f"{self._where}: {self._model!r} answers the same text differently each time, so nothing tells it from"
+                " another model: its results are kept, but no later call goes on with them"
+            )
         self._identity = self._identify(listed.get(self._model, {}))
         self._lock = threading.Lock()
 
@@ -355,9 +366,10 @@ class Endpoint:
 
     def _identify(self, entry: Mapping[str, Any]) -> ModelIdentity:
         stable = {key: entry[key] for key in ("id", "root", "parent", "owned_by", "max_model_len") if key in entry}
-        step = _FINE_NATS if self._repeatable else _COARSE_NATS
-        kept = self._fingerprint.tokens if self._repeatable or self._way else "not repeatable"
-        sums = [round(total / step) for total in self._fingerprint.sums_nats]
+        step = self._step_nats
+        known = [] if step is None else [round(total / step) for total in self._fingerprint.sums_nats]
+        fingerprint = uuid4().hex if step is None else digest(self._fingerprint.tokens, known)
+        basis = "drawn, nothing repeats" if step is None else f"{step} nats" if self._way else "text"
         return ModelIdentity(
             kind="endpoint",
             name=f"{self._where}#{self._model}",
@@ -369,9 +381,10 @@ class Endpoint:
                 "route": self._route,
                 "way": self._way.name if self._way else "",
                 "token_rule": TOKEN_RULE,
-                "fingerprint": digest(kept, sums),
-                "fingerprint_step": f"{step} nats" if self._way else "text",
+                "fingerprint": fingerprint,
+                "fingerprint_step": basis,
             },
+            taken_at=datetime.now(UTC).date().isoformat(),
         )
 
     def _refuse_changed(self) -> None:
@@ -417,6 +430,16 @@ class Endpoint:
             return None
         usd_read, usd_written = self._opening.usd_per_million_tokens
         return (usd_read * read + usd_written * written) / 1e6
+
+
+def _step(one: _Fingerprint, other: _Fingerprint) -> float | None:
+    """To what sums are rounded so that two takes of one model mostly agree; ``None`` where nothing came again."""
+    if one.tokens != other.tokens or len(one.sums_nats) != len(other.sums_nats):
+        return None
+    noise = max((abs(a - b) for a, b in zip(one.sums_nats, other.sums_nats, strict=True)), default=0.0)
+    if noise > _STEPS_NATS[-1]:
+        return None
+    return next((step for step in _STEPS_NATS if step >= _STEP_NOISES * noise), _STEPS_NATS[-1])
 
 
 def _read_generation(body: object, writing: Writing) -> Generation:

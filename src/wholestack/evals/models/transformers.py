@@ -42,6 +42,9 @@ _TOKENIZER_FILES = (
     "merges.txt",
     "spiece.model",
 )
+_NOT_TOKENIZER = (CONFIG, "model.safetensors.index.json")
+"""Hashed as configuration, or only naming files that are hashed."""
+_SMALL_BYTES = 64 << 20
 _CANNOT_LOAD = (OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError, ImportError, SafetensorError)
 """What transformers raises for files that are damaged or of a kind that it does not know."""
 
@@ -70,8 +73,7 @@ def open_folder(name: str, opening: Opening) -> LocalBackend:
     refuse_too_large(name, _count_weights(weights), opening.dtype)
     with quiet(name):
         config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    tokenizer_files = [folder / each for each in _TOKENIZER_FILES if (folder / each).is_file()]
-    if not tokenizer_files:
+    if not any((folder / each).is_file() for each in _TOKENIZER_FILES) and not list(folder.glob("*.model")):
         raise InputError(f"{name}: holds no tokenizer", remedy="put its tokenizer.json or tokenizer.model there")
     with quiet(name):
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
@@ -91,7 +93,7 @@ def open_folder(name: str, opening: Opening) -> LocalBackend:
         kind="transformers",
         name=name,
         model=model,
-        tokens=hub_tokens(tokenizer, digest=files_hash(tokenizer_files), end_tokens=_end_tokens(folder, config)),
+        tokens=hub_tokens(tokenizer, digest=_tokenizer_hash(folder, tokenizer), end_tokens=_end_tokens(folder, config)),
         content={"weights": files_hash(weights), "config": files_hash([folder / CONFIG])},
     )
     return backend_of(loaded, opening)
@@ -164,6 +166,21 @@ def first_line(error: BaseException) -> str:
     """The first line that says something."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0][:300] if lines else type(error).__name__
+
+
+def _tokenizer_hash(folder: Path, tokenizer: Any) -> str:
+    """Over every file that may decide a token: those the tokenizer names, the usual ones, and all small ones besides.
+
+    A tokenizer may read files that it does not name, so rather too many than one too few.
+    """
+    named = {str(each) for each in (getattr(tokenizer, "vocab_files_names", None) or {}).values()}
+    small = {
+        path.name
+        for path in folder.iterdir()
+        if path.suffix in (".json", ".txt", ".model") and path.is_file() and path.stat().st_size <= _SMALL_BYTES
+    }
+    names = {*named, *_TOKENIZER_FILES, *small}.difference(_NOT_TOKENIZER)
+    return files_hash([folder / each for each in sorted(names) if (folder / each).is_file()])
 
 
 def _weight_files(folder: Path) -> list[Path]:

@@ -92,13 +92,17 @@ def _last_number(name: str, parameter: str) -> Extraction:
     return Extraction(name=name, take=take, put=lambda value: f"So the answer is {value}.")
 
 
+_LETTER_END = r"(?=[ \t]*(?:[.,;:!?)\]*_\"'](?!\w)|[)\]*_]|$|\n|(?:because|since)\b))"
+"""What must stand behind a letter that is an answer: "The answer is A good question" is none."""
+
+
 def _letter(name: str, parameter: str) -> Extraction:
     letters = parameter or "ABCDEFGHIJ"
     if not letters.isalnum() or len(set(letters)) < len(letters) or len(letters) < 2:
         raise InputError(f"{name}: needs two or more different letters", remedy="write for instance letter:ABCD")
     one = f"[{letters}]"
     bare = re.compile(rf"\W*({one})\W*", re.DOTALL)
-    stated = re.compile(rf"(?i:answer|choice|option)(?i:\s+is|\s*[:=])[\s(\[*_\"']*({one})(?![\w'])")
+    stated = re.compile(rf"(?i:answer|choice|option)(?i:\s+is|\s*[:=])[\s(\[*_\"']*({one}){_LETTER_END}")
     opening = re.compile(rf"\s*[(\[*]*({one})[)\].:*]+(?:\s|$)")
 
     def take(text: str) -> Extracted:
