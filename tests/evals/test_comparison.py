@@ -301,3 +301,24 @@ def test_one_result_and_unknown_token_counts_are_refused():
     silent = dataclasses.replace(second, counts_tokens=False, path="other/program")
     with pytest.raises(InputError, match="other/program: does not say how many tokens"):
         compare_results([first, silent], metric="accuracy_per_token")
+
+
+def test_alike_in_accuracy_on_every_item_is_not_equal_while_the_numbers_differ():
+    values, gold = np.random.default_rng(0).normal(-8, 3, (60, 3)), np.zeros(60, int)
+    nearly = result_of(values - 1e-3, gold, name="two")
+    (pair,) = compare_results([result_of(values, gold, name="one"), nearly], metric="accuracy").pairs
+    assert (pair.verdict, pair.difference, pair.interval, pair.detectable) == ("unknown", 0.0, None, None)
+    (pair,) = compare_results([result_of(values, gold, name="one"), result_of(values, gold, name="two")]).pairs
+    assert pair.verdict == "same"
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("items", [2, 3, 4, 9])
+def test_a_few_items_decide_nothing_however_alike_their_differences(metric, items):
+    gold = np.zeros(items, int)
+    bad, good = np.tile([-9.0, -1.0], (items, 1)), np.tile([-1.0, -9.0], (items, 1))
+    (pair,) = compare_results(
+        [result_of(bad, gold, name="one"), result_of(good, gold, name="two")], metric=metric
+    ).pairs
+    assert pair.verdict == "unknown"
+    assert pair.p_value is None or pair.p_value >= 2.0 ** (1 - items)

@@ -39,7 +39,7 @@ def test_what_cannot_be_detected_at_all_is_absent_and_one_cluster_detects_nothin
     assert detectable_accuracy(items=3) is None
     assert [each.metric for each in detectable_before_scoring(items=3)] == [
         "answer_bpb, bits per byte",
-        "choice_nll_per_byte, nats per byte",
+        "choice_nll_per_byte, nats",
     ]
     assert detectable_before_scoring(items=100, clusters=1) == ()
 
@@ -58,3 +58,28 @@ def test_every_one_says_that_its_basis_is_assumed():
     assert "80%" in found[3].basis
     with pytest.raises(InputError, match="agreement is 2"):
         detectable_accuracy(items=10, agreement=2)
+
+
+def test_items_of_a_passage_are_worth_fewer_than_items_by_themselves():
+    alone = detectable_accuracy(items=1000)
+    grouped = detectable_accuracy(items=1000, clusters=100)
+    as_many = detectable_accuracy(items=round(1000 / 1.9))
+    assert grouped.difference == pytest.approx(as_many.difference, rel=0.02)
+    assert grouped.difference > 1.3 * alone.difference
+    assert "correlate by 0.1" in grouped.basis
+    assert "correlate" not in alone.basis
+
+
+def test_the_stated_power_holds_where_differences_of_a_passage_correlate_as_assumed():
+    """100 passages of 10 items; a difference of a passage's own beside that of each item."""
+    rng = np.random.default_rng(5)
+    found = next(
+        each for each in detectable_before_scoring(items=1000, clusters=100) if each.metric.startswith("answer_bpb")
+    )
+    clusters = np.repeat(np.arange(100), 10)
+    seen = 0
+    for _ in range(400):
+        own = rng.normal(0, np.sqrt(0.1), 100)[clusters] + rng.normal(0, np.sqrt(0.9), 1000)
+        p = p_value(mean_estimate(found.difference + found.paired_sd * own, clusters))
+        seen += p < 0.05
+    assert 0.73 < seen / 400 < 0.87

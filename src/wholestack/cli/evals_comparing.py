@@ -33,7 +33,7 @@ def verdict_text(found: Comparison, pair: Pair) -> str:
     one, other = letter(pair.first), letter(pair.second)
     unit = f" {found.unit}" if found.unit else ""
     if pair.verdict == "same":
-        return f"{one} and {other} are equal: the same {found.metric.partition('[')[0]} on every item."
+        return f"{one} and {other} are equal: the same numbers for every choice of every item."
     if pair.verdict == "unknown":
         return f"{one} and {other} cannot be told apart: {_why_not(found, pair, unit)}"
     better, worse = (other, one) if pair.verdict == "second" else (one, other)
@@ -45,8 +45,13 @@ def verdict_text(found: Comparison, pair: Pair) -> str:
 def _why_not(found: Comparison, pair: Pair, unit: str) -> str:
     one, other = letter(pair.first), letter(pair.second)
     said = f"{other} - {one} is {pair.difference:+.4g}{unit}{_interval(found, pair)}. "
-    if pair.detectable is None:
+    if found.clusters < 2:
         return said + "All items are of one cluster, so nothing says how far the difference would scatter."
+    if pair.detectable is None and pair.difference == 0:
+        most = 1 - (1 - found.level) ** (1 / found.clusters)
+        return f"alike on all {found.clusters:,} independent items; up to {most:.1%} of such items may yet differ."
+    if pair.detectable is None or found.clusters < FEWEST_CLUSTERS:
+        return said + f"{found.clusters} independent items are too few to say how far it would scatter."
     said += f"These items show {_detectable(pair.detectable)}; "
     if pair.items_needed:
         return (

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from textwrap import wrap
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -15,10 +16,10 @@ from wholestack.cli.evals_model import COMPUTING, ModelOptions
 from wholestack.cli.evals_progress import ScoringWatcher
 from wholestack.cli.output import print_json
 from wholestack.errors import InputError
-from wholestack.evals.backend import Backend, Expense
+from wholestack.evals.backend import Expense
 from wholestack.evals.calibration import Calibration, TemperatureFit
 from wholestack.evals.detectable import detectable_before_scoring
-from wholestack.evals.items import Item, ItemSet
+from wholestack.evals.items import ItemSet
 from wholestack.evals.proxies import proxy_notes
 from wholestack.evals.results import PER_ITEM_FILE, Result, items_left, score_into
 from wholestack.evals.scores import Metric
@@ -105,8 +106,11 @@ def score(
     item_set = pose(items, asked, shots_from=shots_from, limit=limit)
     backend = computing.open(model)
     left = items_left(out, items.stem, backend.identity, item_set)
-    print(_before(item_set, backend, left), file=sys.stderr)
+    expense = backend.expense(left) if left else None
+    print(_before(item_set, expense), file=sys.stderr)
     if estimate:
+        if json:
+            print_json(_announced(item_set, expense))
         return EXIT_OK
     with ScoringWatcher(sys.stderr) as watcher:
         result = score_into(backend, item_set, out, stem=items.stem, watch=watcher)
@@ -154,7 +158,7 @@ def _typed(text: str | None) -> str | None:
     return text if text is None else text.replace("\\n", "\n").replace("\\t", "\t")
 
 
-def _before(item_set: ItemSet, backend: Backend, left: Sequence[Item]) -> str:
+def _before(item_set: ItemSet, expense: Expense | None) -> str:
     """What is known before anything runs; the expense is that of what is left."""
     manifest = item_set.manifest
     refused = manifest.passed_over
@@ -163,12 +167,26 @@ def _before(item_set: ItemSet, backend: Backend, left: Sequence[Item]) -> str:
     if refused:
         lines[0] += f"; {sum(refused.values()):,} unscorable:"
         lines += [f"  {count:,}  {reason}" for reason, count in refused.items()]
-    expense = _expense(backend.expense(left)) if left else "expense: none, every item has its score from before"
-    lines += [_detectable(len(item_set.items), groups), expense]
+    lines.append(_detectable(len(item_set.items), groups))
+    lines.append(_expense(expense) if expense else "expense: none, every item has its score from before")
     shots = manifest.task.get("shots")
     if shots:
         lines.insert(1, f"{shots['count']} examples in front of each, seed {shots['seed']}")
     return "\n".join(lines)
+
+
+def _announced(item_set: ItemSet, expense: Expense | None) -> dict[str, object]:
+    """The same as a document."""
+    groups = len({item.cluster for item in item_set.items})
+    return {
+        "items": len(item_set.items),
+        "groups": groups,
+        "unscorable": item_set.manifest.passed_over,
+        "detectable": [
+            to_builtins(each) for each in detectable_before_scoring(items=len(item_set.items), clusters=groups)
+        ],
+        "expense": to_builtins(expense) if expense else None,
+    }
 
 
 def _detectable(items: int, groups: int) -> str:
@@ -181,7 +199,8 @@ def _detectable(items: int, groups: int) -> str:
     ]
     for each in found:
         name, _, unit = each.metric.partition(", ")
-        lines += [f"  {name:<12} {each.difference:.3g} {unit}", f"    {each.basis}"]
+        lines.append(f"  {name:<12} {each.difference:.3g} {unit}")
+        lines += wrap(each.basis, WIDTH, initial_indent="    ", subsequent_indent="    ")
     return "\n".join(lines)
 
 
@@ -213,6 +232,7 @@ def _document(result: Result) -> dict[str, object]:
         "scored": summary.scored,
         "unscorable": summary.unscorable,
         "per_item": str(result.folder / PER_ITEM_FILE),
+        "calibration": [to_builtins(each) for each in summary.calibrations],
         "truncated": summary.truncated,
         "spanning": summary.spanning,
         "purpose": task.purpose if task else "",

@@ -14,7 +14,7 @@ from wholestack.cli.evals_model import COMPUTING, ModelOptions
 from wholestack.cli.evals_progress import ScoringWatcher
 from wholestack.cli.output import print_json
 from wholestack.errors import InputError
-from wholestack.evals.backend import Backend, Writing
+from wholestack.evals.backend import Expense, Writing
 from wholestack.evals.tasks import PURPOSES, Task, open_task
 from wholestack.evals.written.answering import Written, WrittenMetrics, graded_path, judge_into, write_into
 from wholestack.evals.written.checkers import checker_named
@@ -112,8 +112,11 @@ def write(
     controls = try_controls(read.questions, grader)
     grader_error = measure_grader(read_labelled(labelled, read), grader) if labelled else None
     backend = computing.open(model)
-    print(_before(read, backend, writing, samples), file=sys.stderr)
+    expense = backend.expense((), [question.prompt for question in read.questions] * samples, writing)
+    print(_before(read, samples, expense), file=sys.stderr)
     if estimate:
+        if json:
+            print_json({"questions": len(read.questions), "expense": to_builtins(expense)})
         return EXIT_OK
     with ScoringWatcher(sys.stderr) as watcher:
         written = write_into(backend, read, writing, out, samples=samples, stem=questions.stem, watch=watcher)
@@ -168,16 +171,15 @@ def _writing(
     )
 
 
-def _before(questions: QuestionSet, backend: Backend, writing: Writing, samples: int) -> str:
+def _before(questions: QuestionSet, samples: int, expense: Expense) -> str:
     """What is known before anything is written."""
-    prompts = [question.prompt for question in questions.questions] * samples
-    expense = backend.expense([], prompts, writing)
     parts = [f"{expense.prompt_tokens:,} tokens to read", f"at most {expense.written_tokens:,} to write"]
     parts.append("time unknown" if expense.seconds is None else f"at most about {expense.seconds:,.0f} s")
     if expense.usd:
         parts.append(f"at most about {expense.usd:.2f} USD")
     basis = f" ({expense.basis})" if expense.basis else ""
-    return f"{len(questions.questions):,} questions, {len(prompts):,} texts: {', '.join(parts)}{basis}"
+    asked = len(questions.questions)
+    return f"{asked:,} questions, {asked * samples:,} texts: {', '.join(parts)}{basis}"
 
 
 def _document(written: Written, found: WrittenMetrics) -> dict[str, object]:

@@ -303,17 +303,24 @@ def _measure(first: ItemScores, second: ItemScores, metric: str, level: float) -
     one, other = item_values(first, metric)[0][keep], item_values(second, metric)[0][keep]
     exact = exact_mcnemar(one, other) if metric.startswith("accuracy") else None
     p_value = found.p_value
-    if exact is not None and p_value is not None:
-        p_value = max(p_value, exact.p_value)
+    if p_value is not None:
+        # However alike the differences: of G independent signs no test can say more than this.
+        p_value = max(p_value, 2.0 ** (1 - found.clusters), exact.p_value if exact else 0.0)
     return _Measured(
         estimate=Estimate(
             value=found.difference, standard_error=found.standard_error, items=found.items, clusters=found.clusters
         ),
-        interval=found.interval,
+        interval=found.interval if found.standard_error else None,
         p_value=p_value,
         exact=exact,
-        identical=bool((one == other).all()),
+        identical=_are_alike(first, second),
     )
+
+
+def _are_alike(first: ItemScores, second: ItemScores) -> bool:
+    """Whether both gave every choice the same number: another metric could not tell them apart either."""
+    kept = np.repeat(first.is_scored, np.diff(first.choice_offsets))
+    return bool((first.nll_nats[kept] == second.nll_nats[kept]).all())
 
 
 def _scored_by_all(scores: Sequence[ItemScores]) -> list[ItemScores]:
@@ -382,13 +389,13 @@ def _pair(
 def _verdict(measured: _Measured, p_holm: float | None, better_low: bool, alpha: float) -> Verdict:
     if measured.identical:
         return "same"
-    if p_holm is None or p_holm >= alpha:
+    if p_holm is None or p_holm >= alpha or measured.estimate.clusters < FEWEST_CLUSTERS:
         return "unknown"
     return "second" if (measured.estimate.value < 0) == better_low else "first"
 
 
 def _detectable(estimate: Estimate, metric: str, alpha: float, power: float) -> DetectableDifference | None:
-    if estimate.standard_error is None:
+    if not estimate.standard_error:
         return None
     unit = unit_of(metric)
     return detectable_difference(

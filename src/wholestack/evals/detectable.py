@@ -28,6 +28,11 @@ ASSUMED_PAIRED_SD_NATS_PER_BYTE = 0.15
 which for those pairs gives 9.6 nats where 8.4 were measured."""
 
 
+ASSUMED_CORRELATION = 0.1
+"""Of the differences of two items of one group (a passage, a document). An assumption: a variance of a mean over groups
+of m items is 1 + (m - 1) times this as large (Kish 1965); at 0.3 the difference that is seen is larger still."""
+
+
 def detectable_before_scoring(
     *,
     items: int,
@@ -62,15 +67,16 @@ def detectable_before_scoring(
             paired_sd=paired_sd,
             level=level,
             power=power,
+            design_effect=design_effect(items, groups),
             metric=metric,
-            basis=basis,
+            basis=basis + _grouped(items, groups),
         )
 
     accuracy = detectable_accuracy(items=items, clusters=groups, agreement=agreement, level=level, power=power)
     per_byte = f"assumed paired SD {paired_sd_nats_per_byte:g} nats per byte"
     found = [
         loss(paired_sd_bpb, "answer_bpb, bits per byte", f"assumed paired SD {paired_sd_bpb:g} bits per byte"),
-        loss(paired_sd_nats_per_byte, "choice_nll_per_byte, nats per byte", per_byte),
+        loss(paired_sd_nats_per_byte, "choice_nll_per_byte, nats", per_byte),
     ]
     if answer_bytes is not None:
         basis = f"{per_byte}, answers of {answer_bytes:.3g} bytes"
@@ -94,12 +100,13 @@ def detectable_accuracy(
     if not 0 <= agreement <= 1:
         raise InputError(f"agreement is {agreement}, must be from 0 to 1")
     groups = items if clusters is None else clusters
+    independent = items / design_effect(items, groups)
     t, z = float(stdtrit(groups - 1, 1 - level / 2)), float(ndtri(power))
 
     def excess(difference: float) -> float:
         differing = max(1 - agreement, difference)
         spread = math.sqrt(max(0.0, differing - difference**2))
-        return math.sqrt(items) * difference - t * math.sqrt(differing) - z * spread
+        return math.sqrt(independent) * difference - t * math.sqrt(differing) - z * spread
 
     if excess(1.0) <= 0:
         return None
@@ -112,5 +119,15 @@ def detectable_accuracy(
         paired_sd=math.sqrt(max(1 - agreement, difference)),
         level=level,
         power=power,
-        basis=f"paired binomial; assumed: both right or both wrong on {agreement:.0%} of the items",
+        basis=f"paired binomial; assumed: both right or both wrong on {agreement:.0%} of the items"
+        + _grouped(items, groups),
     )
+
+
+def design_effect(items: int, clusters: int) -> float:
+    """How much larger the variance of a mean is than if all items were independent, under the assumed correlation."""
+    return 1 + (items / clusters - 1) * ASSUMED_CORRELATION
+
+
+def _grouped(items: int, clusters: int) -> str:
+    return f"; differences within a group correlate by {ASSUMED_CORRELATION:g}" if clusters < items else ""

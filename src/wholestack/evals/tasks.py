@@ -202,13 +202,17 @@ def _drawn(found: Found, limit: int, path: Path) -> tuple[tuple[Item, ...], tupl
     """Some questions, usable or not, so that the share of refused ones stays honest."""
     if limit < 1:
         raise InputError(f"limit is {limit}, must be at least 1")
-    places = [(digest("limit", item.id), item) for item in found.items]
-    refused = [(digest("limit", refusal), refusal) for refusal in found.refusals]
-    last = sorted([place for place, _ in (*places, *refused)])[:limit][-1]
-    items = tuple(item for place, item in places if place <= last)
+    # By what stands there and not by its line; of those refused for the same words one is as good as another.
+    keys = [digest("limit", item.id) for item in found.items]
+    seen: Counter[tuple[str, str]] = Counter()
+    for refusal in found.refusals:
+        seen[words := (refusal.reason, refusal.detail)] += 1
+        keys.append(digest("limit", words, seen[words]))
+    drawn = set(sorted(range(len(keys)), key=lambda at: (keys[at], at))[:limit])
+    items = tuple(item for at, item in enumerate(found.items) if at in drawn)
     if not items:
         raise InputError(f"{path}: none of the {limit} questions drawn can be used", remedy="raise --limit")
-    return items, tuple(refusal for place, refusal in refused if place <= last)
+    return items, tuple(each for at, each in enumerate(found.refusals, start=len(found.items)) if at in drawn)
 
 
 def _nothing_usable(reading: Reading, found: Found) -> InputError:

@@ -4,13 +4,14 @@ Rows of the five tables as objects: commonsense ``label``, ``input`` (1: wrong),
 ``scenario`` (1: reasonable); deontology ``label``, ``scenario``, ``excuse`` (1: reasonable); virtue ``label``,
 ``scenario`` with a trait behind ``[SEP]`` (1: shown); utilitarianism ``baseline`` and ``less_pleasant``, where the
 first is the more pleasant one. There the two stand in an order that their text decides, so that place tells nothing.
-Rows with the same scenario (virtue: the same sentence) are a group.
+Rows with the same scenario (virtue: the same sentence; justice: the same text in front of "because", since its rows
+are variants of one claim with other reasons) are a group.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from wholestack.evals.layouts.layout import Question, Values, identity, rest, text
+from wholestack.evals.layouts.layout import Question, Values, identity, index_of_label, rest, text
 from wholestack.record import digest
 
 _SEPARATOR = "[SEP]"
@@ -38,9 +39,9 @@ class ETHICS:
         yield Question(
             texts={"scenario": scenario, "question": question},
             choices=("no", "yes"),
-            gold=values.get("label"),
+            gold=index_of_label(values.get("label")),
             id=identity(values, "id"),
-            group=digest(scenario),
+            group=digest(_stem(scenario)),
             kept=rest(values, "label", "input", "scenario", "excuse", "id"),
         )
 
@@ -55,6 +56,10 @@ def _asked(values: Values) -> tuple[str, str]:
     if separator:
         return sentence.strip(), f"Does this show that the person is {trait.strip()}?"
     return scenario, "Is this reasonable?"
+
+
+def _stem(scenario: str) -> str:
+    return scenario.partition(" because ")[0]
 
 
 def _more_pleasant(values: Values) -> Question:

@@ -102,13 +102,19 @@ def identity(values: Values, *names: str) -> str:
     return next((str(values[name]) for name in names if isinstance(values.get(name), str | int)), "")
 
 
+LONGEST_LABEL = 6
+"""Digits of an index."""
+
+
 def index_of_label(label: object, *, first: int = 0) -> int | None:
     """Index of a label that counts from ``first``, as number or as digits; ``None`` where it says nothing.
 
     Test splits without answers hold ``""`` or ``-1`` there.
     """
     digits = str(label).strip() if isinstance(label, str | int) and not isinstance(label, bool) else ""
-    return int(digits) - first if digits.isascii() and digits.isdecimal() and int(digits) >= first else None
+    if not (len(digits) <= LONGEST_LABEL and digits.isascii() and digits.isdecimal() and int(digits) >= first):
+        return None
+    return int(digits) - first
 
 
 def index_of_letter(label: object, letters: str = "ABCDEFGHIJKLMNOPQRSTUVWXYZ") -> int | None:
