@@ -8,6 +8,7 @@ import pytest
 from wholestack.errors import InputError
 from wholestack.evals.items import SAME_CHOICES, SAME_ITEM, find_items
 from wholestack.evals.layouts.catalog import LAYOUTS, layout_named, read_questions, recognise
+from wholestack.evals.layouts.layout import index_of_label
 from wholestack.evals.layouts.template import render
 from wholestack.evals.rows import NOT_JSON
 from wholestack.testing.evals_layout import broken_rules
@@ -167,3 +168,15 @@ def test_mmlu_redux_is_read_and_its_faults_are_counted():
     assert all(item.answer == golds[item.id] for item in found.items)
     assert set(found.refused) <= {SAME_ITEM, SAME_CHOICES}
     assert {found.kept[item.id]["error_type"] for item in found.items} > {"ok", "wrong_groundtruth"}
+
+
+def test_labels_of_ethics_may_be_digits_as_tables_have_them_and_reasons_for_one_claim_are_a_group(tmp_path):
+    said = [("1", "I no longer greet him because he moved away."), ("0", "I no longer greet him because it is blue.")]
+    items = items_of("ethics", tmp_path, [{"label": label, "scenario": scenario} for label, scenario in said])
+    assert [item.choices[item.gold] for item in items] == ["yes", "no"]
+    assert len({item.cluster for item in items}) == 1
+
+
+def test_a_label_of_thousands_of_digits_is_no_index():
+    assert index_of_label("9" * 5000) is None
+    assert index_of_label("12", first=1) == 11
