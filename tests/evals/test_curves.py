@@ -41,7 +41,7 @@ def test_the_report_names_the_metric_that_makes_the_jump():
     assert _shapes(report) == {"exact_match": "jumps", "answer_bpb": "smooth", "choice_nll": "smooth"}
     assert report.status == "warn"
     assert any(
-        "smooth under answer_bpb and choice_nll: the jump is made by exact_match, not by the models" in each
+        "no jump under answer_bpb and choice_nll: it is in exact_match, unless the errors" in each
         for each in report.conclusions
     )
 

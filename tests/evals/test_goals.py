@@ -123,3 +123,19 @@ def test_a_folder_with_something_else_is_not_taken(tmp_path):
 def test_a_measurement_whose_square_is_no_number_is_refused(path, value, error):
     with pytest.raises(InputError):
         measure_goal(path, "m", value, error=error, at=0.0)
+
+
+def test_shares_of_counts_are_one_share_of_all_counts(path):
+    measure_goal(path, "m", 1.0, n=10, at=5.0)
+    measure_goal(path, "m", 0.5, n=10, at=3.0)
+    (together,) = targets(path)
+    assert together.value == pytest.approx(0.75)
+    assert together.error == pytest.approx(math.sqrt(16 / 22 * (6 / 22) / 22))
+    assert (together.measurements, together.first_at) == (2, 3.0)
+
+
+def test_a_share_above_one_is_refused_with_what_to_write(path):
+    with pytest.raises(InputError, match="70 of m is no share of 200") as refused:
+        measure_goal(path, "m", 70, n=200, at=5.0)
+    assert "0.7 for 70 %" in str(refused.value)
+    assert targets(path) == []

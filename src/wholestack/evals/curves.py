@@ -192,8 +192,8 @@ def _about_jumps(curves: Sequence[CurveJudgement], x: str) -> list[str]:
         found.append(said)
     if jumping and smooth:
         found.append(
-            f"the same checkpoints are smooth under {_and([each.metric for each in smooth])}: the jump is made by"
-            f" {_and([each.metric for each in jumping])}, not by the models"
+            f"the same checkpoints show no jump under {_and([each.metric for each in smooth])}: it is in"
+            f" {_and([each.metric for each in jumping])}, unless the errors of the others hide one"
         )
     elif jumping:
         found.append("no metric of these checkpoints is smooth, so the metric alone does not explain the jump")

@@ -13,7 +13,7 @@ the old measurements no longer count for the new goal.
 import math
 import platform
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -181,6 +181,10 @@ def measure_goal(
         raise InputError(f"goal {goal.name}: the error of {model} is {error}, must be a standard error of 0 or more")
     if n is not None and n < 1:
         raise InputError(f"goal {goal.name}: n of {model} is {n}, must be 1 or more")
+    if n is not None and error is None and not 0 <= value <= 1:
+        raise InputError(
+            f"goal {goal.name}: {value:g} of {model} is no share of {n}", remedy="give 0.7 for 70 %, or --error as well"
+        )
     made = Measurement(
         definition=goal.definition,
         model=model.strip(),
@@ -258,7 +262,18 @@ def standard_error(measurement: Measurement) -> float | None:
     return math.sqrt(share * (1 - share) / (measurement.n + 2))
 
 
-def _together(model: str, found: list[Measurement]) -> Target:
+def _pooled(found: list[Measurement]) -> list[Measurement]:
+    """Shares of counts as one share of all; weights from each share's own error would favour 0 and 1."""
+    counts = [each.n for each in found if each.error is None and each.n is not None and 0 <= each.value <= 1]
+    if len(counts) < len(found):
+        return found
+    together = sum(counts)
+    share = sum(each.value * count for each, count in zip(found, counts, strict=True)) / together
+    return [replace(found[0], value=share, n=together)]
+
+
+def _together(model: str, measured: list[Measurement]) -> Target:
+    found = _pooled(measured)
     errors = [standard_error(each) for each in found]
     known = [each for each in errors if each is not None and each > 0]
     precise = len(known) == len(found)
@@ -272,8 +287,8 @@ def _together(model: str, found: list[Measurement]) -> Target:
         model=model,
         value=sum(weight * each.value for weight, each in zip(weights, found, strict=True)) / total,
         error=error,
-        measurements=len(found),
-        first_at=min(each.at for each in found),
+        measurements=len(measured),
+        first_at=min(each.at for each in measured),
     )
 
 

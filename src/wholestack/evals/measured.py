@@ -118,7 +118,7 @@ def read_result_numbers(folder: Path) -> Numbers:
         raise InputError(
             f"{folder}: its scoring has not ended", remedy="let the same wholestack evals score go on to its end"
         )
-    known = [each for each in result.summary.metrics if each.standard_error]
+    known = [each for each in result.summary.metrics if each.standard_error is not None]
     if not known:
         raise InputError(f"{folder}: holds no metric with a standard error", remedy="score more items")
     return Numbers(

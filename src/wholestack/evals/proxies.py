@@ -160,6 +160,7 @@ class Ranked:
     errors: Floats
     """``[models]``, zero where not known."""
     errors_known: bool
+    errors_all_or_none: bool
     proxies: Mapping[str, tuple[Better, Floats, Floats]]
     """Direction, values and errors (zero where not known), ``[models]`` each."""
     left_out: Mapping[str, str]
@@ -220,6 +221,7 @@ def join(
         values=np.array([each.value for each in used]),
         errors=np.array([each.error or 0.0 for each in used]),
         errors_known=bool(used) and all(each.error is not None for each in used),
+        errors_all_or_none=len({each.error is None for each in used}) < 2,
         proxies={
             name: (
                 way,
@@ -369,8 +371,10 @@ def _agreement(ranked: Ranked, metric: str, pairs: Pairs, drawn: Draws, *, at: f
         for statistic in (kendall_tau_b, spearman_rho)
     ]
     proxy_errors = ranked.proxies[metric][2]
-    factor = reliability(target, ranked.errors) * reliability(proxy, proxy_errors)
-    known = bool(ranked.errors.any() or proxy_errors.any())
+    reliabilities = reliability(target, ranked.errors), reliability(proxy, proxy_errors)
+    factor = reliabilities[0] * reliabilities[1]
+    # Where some errors are unknown, or are all there is, nothing is known of the true values.
+    known = bool(ranked.errors.any() or proxy_errors.any()) and min(reliabilities) > 0 and ranked.errors_all_or_none
     width = share.interval.high - share.interval.low if share else math.inf
     return Agreement(
         target=ranked.target,
