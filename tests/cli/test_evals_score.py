@@ -269,3 +269,15 @@ def test_beside_the_numbers_stands_what_they_stand_for(write, command, tmp_path)
     assert max(map(len, out.splitlines())) <= 80
     document = json.loads(command("sums.jsonl", "--model", "memory", "--json")[1])
     assert "was never measured" in document["stands_for"]["accuracy_raw"]
+
+
+def test_what_is_refused_is_named_by_its_line(write, command):
+    name = write([*GOOD, {"id": "x", "context": "c", "choices": ["a", "b"], "gold": "B"}, *BAD])
+    _, out, err = command(name, "--model", "memory", "--estimate", "--json")
+    assert "line 11: gold 'B' is no choice" in err
+    assert "more (--estimate --json lists all)" in err
+    document = json.loads(out)
+    assert len(document["refused"]) == sum(document["unscorable"].values())
+    assert {"line": 11, "reason": "no gold answer"}.items() <= document["refused"][0].items()
+    assert document["detectable"][0]["metric"].startswith("answer_bpb")
+    assert document["expense"]["requests"] == 10

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from textwrap import wrap
+from textwrap import shorten, wrap
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -29,6 +29,7 @@ from wholestack.record import to_builtins
 
 Flag = Annotated[bool, Parameter(negative="")]
 WIDTH = 80
+REFUSALS_SHOWN = 8
 
 
 def score(
@@ -167,6 +168,10 @@ def _before(item_set: ItemSet, expense: Expense | None) -> str:
     if refused:
         lines[0] += f"; {sum(refused.values()):,} unscorable:"
         lines += [f"  {count:,}  {reason}" for reason, count in refused.items()]
+        for each in item_set.refusals[:REFUSALS_SHOWN]:
+            lines.append(shorten(f"    line {each.line}: {each.detail}", WIDTH, placeholder=" ..."))
+        if len(item_set.refusals) > REFUSALS_SHOWN:
+            lines.append(f"    and {len(item_set.refusals) - REFUSALS_SHOWN:,} more (--estimate --json lists all)")
     lines.append(_detectable(len(item_set.items), groups))
     lines.append(_expense(expense) if expense else "expense: none, every item has its score from before")
     shots = manifest.task.get("shots")
@@ -182,6 +187,7 @@ def _announced(item_set: ItemSet, expense: Expense | None) -> dict[str, object]:
         "items": len(item_set.items),
         "groups": groups,
         "unscorable": item_set.manifest.passed_over,
+        "refused": [to_builtins(each) for each in item_set.refusals],
         "detectable": [
             to_builtins(each) for each in detectable_before_scoring(items=len(item_set.items), clusters=groups)
         ],

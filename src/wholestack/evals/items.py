@@ -120,6 +120,8 @@ class ItemSet:
     """What they are."""
     kept: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, compare=False)
     """By id, keys of the rows that mean nothing here: ignored, not in the digest, and written back."""
+    refusals: tuple[Refusal, ...] = field(default=(), compare=False)
+    """Where it was just read from a file: what was refused and why; of a saved set only the counts are known."""
 
     @property
     def digest(self) -> str:

@@ -142,13 +142,14 @@ def pose(path: Path, task: Task, *, shots_from: Path | None = None, limit: int |
     else:
         items, shots = _with_shots(items, task, task.shots, shots_from)
         task = replace(task, shots=shots)
-    return seal_items(
+    sealed = seal_items(
         items,
         kind="items from a file",
         passed_over=Counter(each.reason for each in refusals),
         task=to_builtins(task),
         kept={item.id: found.kept[item.id] for item in items if item.id in found.kept},
     )
+    return replace(sealed, refusals=refusals)
 
 
 def task_of(item_set: ItemSet) -> Task | None:
