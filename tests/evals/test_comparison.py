@@ -39,9 +39,10 @@ def test_turning_two_models_round_turns_everything_round(seed, metric):
     assert [each.difference for each in one.sources] == [-each.difference for each in other.sources]
     assert [each.id for each in one.items_apart] == [each.id for each in other.items_apart]
     assert one.flips.ids_only_first == other.flips.ids_only_second
-    assert {there.models[rank.model].name for rank in there.ranking[:1]} == {
-        back.models[rank.model].name for rank in back.ranking[:1]
-    }
+    if one.difference:  # of two with the same value either may stand first
+        assert {there.models[rank.model].name for rank in there.ranking[:1]} == {
+            back.models[rank.model].name for rank in back.ranking[:1]
+        }
 
 
 @settings(deadline=None, max_examples=10)

@@ -67,7 +67,8 @@ def oracle(items, name):
         if kind == "choice":
             total += math.log(sum(weights)) - (values[0] - top)
         elif kind == "accuracy":
-            total += (values[0] == top) / values.count(top)
+            best = [value >= top - 1e-12 * max(abs(top), 1.0) for value in values]
+            total += best[0] / sum(best)
         else:
             total += sum((p - (j == 0)) ** 2 for j, p in enumerate(probabilities))
     return total / len(items)

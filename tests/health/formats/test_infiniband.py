@@ -22,8 +22,8 @@ def test_sysfs_lines_give_fields_of_adapters_and_ports():
 
 
 def test_tab_lines_of_one_adapter_say_the_same_as_grep_lines():
-    grep = "\n".join(adapter("mlx5_0"))
-    tab = "\n".join(line.partition("/")[2].replace(":", "\t", 1) for line in adapter("mlx5_0"))
+    grep = "\n".join(adapter("mlx5_0")) + "\n"
+    tab = "\n".join(line.partition("/")[2].replace(":", "\t", 1) for line in adapter("mlx5_0")) + "\n"
     one, other = INFINIBAND.read_text(grep).adapters[0], INFINIBAND.read_text(tab).adapters[0]
     assert one.ports[0].counters == other.ports[0].counters
     assert (one.firmware, one.ports[0].rate, one.ports[0].state) == (
@@ -66,11 +66,11 @@ def test_a_cut_perfquery_is_not_read_as_without_errors():
 
 @pytest.mark.parametrize("value", ["foo", "-1", "1" * 30, "0x10", "1.5"])
 def test_a_counter_that_is_no_number_is_kept_apart(value):
-    found = ports("\n".join(port("mlx5_0", counters={"symbol_error": value})))
+    found = ports("\n".join(port("mlx5_0", counters={"symbol_error": value})) + "\n")
     assert "symbol_error" not in found["mlx5_0/1"].counters
     assert found["mlx5_0/1"].garbled["symbol_error"] == value[:40]
 
 
 def test_a_counter_that_the_device_does_not_have_is_neither():
-    found = ports("\n".join(port("mlx5_0", counters={"symbol_error": "N/A (no PMA)"})))
+    found = ports("\n".join(port("mlx5_0", counters={"symbol_error": "N/A (no PMA)"})) + "\n")
     assert not found["mlx5_0/1"].garbled
