@@ -41,6 +41,7 @@ from wholestack.health.check import Expectation
 from wholestack.health.earlier import EarlierSweep
 from wholestack.health.examine import examine
 from wholestack.health.sending import commands_for
+from wholestack.health.simulation import plain_findings
 from wholestack.health.simulator.faults.table import FAULTS
 from wholestack.health.simulator.fleet import Fleet
 from wholestack.health.simulator.remote import FleetRemote, render_all
@@ -152,20 +153,7 @@ def summed(rows: list[dict[str, object]]) -> dict[str, object]:
 
 
 def plain(found: Sweep) -> dict[str, list[Found]]:
-    return {
-        verdict.host: [
-            Found(
-                status=each.status,
-                part=each.part,
-                owner=each.owner,
-                cause=each.cause,
-                check=each.check,
-                evidence=each.evidence,
-            )
-            for each in verdict.findings
-        ]
-        for verdict in found.verdicts
-    }
+    return {verdict.host: plain_findings(verdict.findings) for verdict in found.verdicts}
 
 
 def healthy(hosts: int, seed: int, folder: Path) -> dict[str, object]:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from wholestack.errors import InputError
-from wholestack.evals.comparison import Comparison, compare_results, exact_mcnemar, holm
-from wholestack.evals.statistics import detectable_difference
+from wholestack.evals.comparison import Comparison, compare_results, exact_mcnemar
+from wholestack.evals.statistics import detectable_difference, holm
 from wholestack.record import from_json, to_json
 
 from .scored import result_of, with_values
@@ -179,6 +179,7 @@ def test_holm_rejects_what_the_stepwise_rule_rejects(p_values):
 
 
 def test_a_pair_without_an_error_is_no_test_and_never_decided():
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
     assert holm([0.01, None, 0.01]) == [pytest.approx(0.02), None, pytest.approx(0.02)]
     first, second = two_results(clusters=[0] * 60)
     found = compare_results([first, second])

@@ -14,7 +14,6 @@ from wholestack.evals.ranking import (
     corrected,
     difference_p_value,
     draw_models,
-    holm,
     interval_of_share,
     kendall_tau_b,
     pairs_told_apart,
@@ -207,10 +206,6 @@ def test_two_proxies_of_one_quality_are_rarely_told_apart_and_unlike_ones_often(
 
     assert rate((0.5, 0.5)) <= 0.08
     assert rate((0.1, 3.0)) >= 0.7
-
-
-def test_holm_steps_down():
-    assert holm(np.array([0.01, 0.04, 0.03])).tolist() == pytest.approx([0.03, 0.06, 0.06])
 
 
 def test_regret_is_what_the_choice_loses_and_ties_share():

@@ -14,7 +14,7 @@ PLAIN_EVERY_S = 15.0
 
 
 class ScoringWatcher:
-    """Draws how many items are done and how long the rest will take at the pace of this session.
+    """Draws how many items are done and how long the rest will take at the pace since it was started.
 
     Use as a context manager.
 

@@ -28,6 +28,7 @@ from wholestack.evals.statistics import (
     Floats,
     Interval,
     detectable_difference,
+    holm,
     ratio_estimate,
 )
 from wholestack.record import Record
@@ -263,17 +264,6 @@ def full_metric(metric: str) -> str:
 def unit_of(metric: str) -> str:
     """Unit of a metric, empty for shares."""
     return {"answer": "bits per byte", "choice": "nats"}.get(metric.partition("_")[0], "")
-
-
-def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """P-values adjusted so that all tests together err at most at the level (Holm 1979); ``None`` is no test."""
-    tests = sorted((value, at) for at, value in enumerate(p_values) if value is not None)
-    adjusted: list[float | None] = [None] * len(p_values)
-    largest = 0.0
-    for rank, (value, at) in enumerate(tests):
-        largest = max(largest, min(1.0, value * (len(tests) - rank)))
-        adjusted[at] = largest
-    return adjusted
 
 
 def exact_mcnemar(first: Floats, second: Floats) -> ExactTest:

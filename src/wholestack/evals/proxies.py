@@ -24,7 +24,6 @@ from wholestack.evals.ranking import (
     corrected,
     difference_p_value,
     draw_models,
-    holm,
     kendall_tau_b,
     pairs_told_apart,
     rank_with_interval,
@@ -35,7 +34,7 @@ from wholestack.evals.ranking import (
     spearman_rho,
     tau_of_true_values,
 )
-from wholestack.evals.statistics import Floats, Interval
+from wholestack.evals.statistics import Floats, Interval, holm
 from wholestack.record import Record
 from wholestack.runs import RunDirectory, RunReader
 
@@ -160,7 +159,9 @@ class Ranked:
     errors: Floats
     """``[models]``, zero where not known."""
     errors_known: bool
+    """Whether every model's is."""
     errors_all_or_none: bool
+    """Whether every model's is, or none's: known in part they would be taken for zero."""
     proxies: Mapping[str, tuple[Better, Floats, Floats]]
     """Direction, values and errors (zero where not known), ``[models]`` each."""
     left_out: Mapping[str, str]
@@ -431,14 +432,15 @@ def _versus(ranked: Ranked, best_first: Sequence[Agreement], pairs: Pairs, drawn
         difference_p_value(whole[first] - whole[second], draws[first] - draws[second], models=len(ranked.models))
         for first, second in two
     ]
-    adjusted = holm(np.array(plain))
+    adjusted = holm(plain)
     return tuple(
         Versus(
             first=first,
             second=second,
             difference=whole[first] - whole[second],
-            p_value=float(p_value),
-            told_apart=bool(p_value < 0.05),
+            p_value=p_value,
+            told_apart=p_value < 0.05,
         )
         for (first, second), p_value in zip(two, adjusted, strict=True)
+        if p_value is not None
     )

@@ -242,15 +242,6 @@ def difference_p_value(difference: float, draws: Floats, *, models: int) -> floa
     return 2 * float(stdtr(models - 1, -abs(difference) / spread))
 
 
-def holm(p_values: Floats) -> Floats:
-    """Holm's step-down adjustment for several tests at once (1979)."""
-    order = np.argsort(p_values)
-    stepped = p_values[order] * np.arange(len(p_values), 0, -1)
-    adjusted = np.empty(len(p_values))
-    adjusted[order] = np.minimum(np.maximum.accumulate(stepped), 1)
-    return adjusted
-
-
 def regret(target: Floats, proxy: Floats) -> Floats:
     """What is lost by taking the proxy's best instead of the target's, of each row; ties of the proxy share.
 

@@ -8,6 +8,7 @@ Intervals and tests use Student's t with G - 1 degrees of freedom.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -124,6 +125,17 @@ def p_value(estimate: Estimate) -> float | None:
     if estimate.standard_error == 0:
         return 1.0 if estimate.value == 0 else 0.0
     return 2 * float(stdtr(estimate.clusters - 1, -abs(estimate.value) / estimate.standard_error))
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """P-values adjusted so that all tests together err at most at the level (Holm 1979); ``None`` is no test."""
+    tests = sorted((value, at) for at, value in enumerate(p_values) if value is not None)
+    adjusted: list[float | None] = [None] * len(p_values)
+    largest = 0.0
+    for rank, (value, at) in enumerate(tests):
+        largest = max(largest, min(1.0, value * (len(tests) - rank)))
+        adjusted[at] = largest
+    return adjusted
 
 
 def cluster_bootstrap(

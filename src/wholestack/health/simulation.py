@@ -93,7 +93,7 @@ async def simulate(
     checks = catalog.chosen()
     remote.render_all(commands_for(catalog.probes_of(checks), Expectation()))
     found = await _sweep(fleet, remote, folder / "after", watch=watch, since=folder / "before", processes=processes)
-    compared = compare(fleet.truths, {verdict.host: _plain(verdict.findings) for verdict in found.verdicts})
+    compared = compare(fleet.truths, {verdict.host: plain_findings(verdict.findings) for verdict in found.verdicts})
     return Simulated(figures=_figures(found, fleet.truths, compared), comparison=compared, sweep=found)
 
 
@@ -207,7 +207,7 @@ async def _sweep(
         return await sweeps.sweep(run, remote, before=before, watch=watch, clock=lambda: fleet.now, processes=processes)
 
 
-def _plain(findings: Sequence[Finding]) -> list[Found]:
+def plain_findings(findings: Sequence[Finding]) -> list[Found]:
     """As the simulator compares them: it knows nothing of Findings."""
     return [
         Found(

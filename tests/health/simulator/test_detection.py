@@ -7,6 +7,7 @@ import pytest
 
 from wholestack.health import catalog, sweep
 from wholestack.health.earlier import EarlierSweep
+from wholestack.health.simulation import plain_findings
 from wholestack.health.simulator.faults.table import FAULTS
 from wholestack.health.simulator.fleet import Fleet
 from wholestack.health.simulator.kinds import KINDS
@@ -30,20 +31,7 @@ def swept(fleet: Fleet, folder, *, since=None) -> Sweep:
 
 
 def plain(found: Sweep) -> dict[str, list[Found]]:
-    return {
-        verdict.host: [
-            Found(
-                status=each.status,
-                part=each.part,
-                owner=each.owner,
-                cause=each.cause,
-                check=each.check,
-                evidence=each.evidence,
-            )
-            for each in verdict.findings
-        ]
-        for verdict in found.verdicts
-    }
+    return {verdict.host: plain_findings(verdict.findings) for verdict in found.verdicts}
 
 
 def broken_by_each_kind(fleet: Fleet) -> None:
