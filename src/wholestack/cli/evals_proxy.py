@@ -25,7 +25,7 @@ from wholestack.evals.proxies import (
     keep,
     measure_proxies,
 )
-from wholestack.evals.proxy_claims import seal_proxy, settle_proxies
+from wholestack.evals.proxy_claims import default_share, seal_proxy, settle_proxies
 from wholestack.evals.ranking import Rank
 from wholestack.finding import EXIT_FINDINGS, EXIT_OK, EXIT_UNKNOWN, Finding
 from wholestack.finding import exit_code as findings_exit_code
@@ -79,11 +79,13 @@ def proxy(
     seal
         Metrics for which to seal the claim that they rank as the goal does.
     at_least
-        Share of pairs that such a claim states; default the lower end of today's interval.
+        Share of pairs that such a claim states; default the lower end of today's interval. From it follows after
+        how many new models the claim is looked at.
     valid
-        How long such a claim stands open.
+        How long such a claim stands open; models first measured later do not count.
     settle
-        Settle the open claims of the goal by models that were measured since.
+        Settle the open claims of the goal by models that were measured since. Ask as often as you like: a claim is
+        looked at after the numbers of new models that it names, and is unknown in between.
     goals
         Folder of all goals.
     seed
@@ -110,7 +112,7 @@ def proxy(
     sealed: list[Claim] = []
     if folder is not None:
         keep(folder, report)
-        settled = settle_proxies(folder, ranked, at=now, rng=rng) if settle else []
+        settled = settle_proxies(folder, ranked, at=now) if settle else []
         sealed = [_seal(folder, report, each, at_least, now=now, valid_s=parse_duration(valid)) for each in seal]
     if json:
         print_json(
@@ -163,13 +165,7 @@ def _seal(
     found = next((each for each in report.agreements if each.metric == metric), None)
     if found is None:
         raise InputError(f"no metric {metric!r} to seal", remedy="name one that was measured just now")
-    if at_least is None:
-        if found.share is None or found.share.interval.low <= 0.5:
-            raise InputError(
-                f"{metric}: today's models do not show more than chance, there is nothing to seal",
-                remedy="measure the goal on more models, or say what you claim with --at-least",
-            )
-        at_least = round(found.share.interval.low - 0.005, 2)
+    at_least = default_share(found) if at_least is None else at_least
     return seal_proxy(folder, found, at_least=at_least, at=now, valid_until=now + valid_s)
 
 

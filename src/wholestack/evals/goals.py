@@ -3,7 +3,7 @@
 A goal is a target measure that may be costly or rare, such as the share of outputs people accept. It lives in a run
 directory of its own, ``GOALS/NAME``: ``goal.jsonl`` holds its definitions (the last one counts, the older ones stay
 to be seen), ``measurements.jsonl`` what was measured so far, ``agreements.jsonl`` how well cheap metrics ranked as it
-does, ``claims.jsonl`` and ``findings.jsonl`` what was sealed about that and how it came out, so that
+does, ``claims.jsonl``, ``looks.jsonl`` and ``findings.jsonl`` what was sealed about that and how it came out, so that
 ``wholestack ready GOALS/NAME`` reads them as it reads those of any run.
 
 A measurement belongs to the definition under which it was made. Whoever changes what is measured starts again, and
