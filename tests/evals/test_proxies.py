@@ -8,9 +8,9 @@ from wholestack.errors import InputError
 from wholestack.evals.goals import Target, make_goal, measure_goal, set_goal
 from wholestack.evals.measured import Numbers
 from wholestack.evals.proxies import (
+    beside_target,
     describe,
     goal_ranked,
-    join,
     keep,
     measure_proxies,
     proxy_note,
@@ -39,7 +39,7 @@ def _measure(ranked, seed=0):
 
 
 def test_a_faithful_proxy_stands_before_noise_and_is_told_apart():
-    report = _measure(join(_targets(), _rows(), WAYS, target="accepted", better="higher"))
+    report = _measure(beside_target(_targets(), _rows(), WAYS, target="accepted", better="higher"))
     first, second = report.agreements
     assert (first.metric, second.metric) == ("loss", "noise")
     assert first.share.value == 1
@@ -50,7 +50,7 @@ def test_a_faithful_proxy_stands_before_noise_and_is_told_apart():
 
 
 def test_tau_and_rho_of_the_report_are_scipys_with_directions_turned():
-    report = _measure(join(_targets(), _rows(), WAYS, target="accepted", better="lower"))
+    report = _measure(beside_target(_targets(), _rows(), WAYS, target="accepted", better="lower"))
     noise = next(each for each in report.agreements if each.metric == "noise")
     values = [row.values["noise"] for row in _rows()]
     assert noise.tau.value == pytest.approx(kendalltau(-QUALITY, values).statistic)
@@ -58,23 +58,22 @@ def test_tau_and_rho_of_the_report_are_scipys_with_directions_turned():
 
 
 def test_the_same_seed_gives_the_same_report():
-    ranked = join(_targets(), _rows(), WAYS, target="accepted", better="higher")
+    ranked = beside_target(_targets(), _rows(), WAYS, target="accepted", better="higher")
     assert _measure(ranked) == _measure(ranked)
 
 
 def test_pairs_that_the_target_cannot_tell_apart_or_that_do_not_matter_are_not_counted():
-    sharp = _measure(join(_targets(error=0.001), _rows(), WAYS, target="t", better="higher")).agreements[0]
-    blunt = _measure(join(_targets(error=0.1), _rows(), WAYS, target="t", better="higher")).agreements[0]
-    matters = _measure(join(_targets(error=0.001), _rows(), WAYS, target="t", better="higher", matters=0.3)).agreements[
-        0
-    ]
+    sharp = _measure(beside_target(_targets(error=0.001), _rows(), WAYS, target="t", better="higher")).agreements[0]
+    blunt = _measure(beside_target(_targets(error=0.1), _rows(), WAYS, target="t", better="higher")).agreements[0]
+    coarse = beside_target(_targets(error=0.001), _rows(), WAYS, target="t", better="higher", matters=0.3)
+    matters = _measure(coarse).agreements[0]
     assert sharp.pairs == sharp.all_pairs == 190
     assert 0 < blunt.pairs < 100
     assert matters.pairs == sum(abs(a - b) >= 0.3 - 1e-9 for i, a in enumerate(QUALITY) for b in QUALITY[:i])
 
 
 def test_a_target_that_tells_nothing_apart_gives_no_share_and_says_so():
-    report = _measure(join(_targets(error=5.0), _rows(), WAYS, target="t", better="higher"))
+    report = _measure(beside_target(_targets(error=5.0), _rows(), WAYS, target="t", better="higher"))
     assert [each.share for each in report.agreements] == [None, None]
     assert report.versus == ()
     assert report.agreements[0].tau_corrected is None
@@ -82,7 +81,8 @@ def test_a_target_that_tells_nothing_apart_gives_no_share_and_says_so():
 
 
 def test_five_models_are_never_enough():
-    best = _measure(join(_targets(QUALITY[::4]), _rows(QUALITY[::4]), WAYS, target="t", better="higher")).agreements[0]
+    ranked = beside_target(_targets(QUALITY[::4]), _rows(QUALITY[::4]), WAYS, target="t", better="higher")
+    best = _measure(ranked).agreements[0]
     assert best.share.value == 1
     assert not best.enough
     assert best.models_wanted > 5
@@ -91,7 +91,7 @@ def test_five_models_are_never_enough():
 def test_models_that_lack_a_number_are_left_out_with_the_reason():
     rows = [*_rows()[:-1], Numbers(model="new", values={"loss": 1.0, "noise": 0.0}, errors={}, where="t")]
     rows[0] = Numbers(model="m0", values={"loss": 1.8}, errors={}, where="t")
-    ranked = join(_targets(), rows, WAYS, target="t", better="higher")
+    ranked = beside_target(_targets(), rows, WAYS, target="t", better="higher")
     assert ranked.left_out == {
         "m0": "lacks noise",
         "m19": "no proxy was given",
@@ -102,7 +102,7 @@ def test_models_that_lack_a_number_are_left_out_with_the_reason():
 
 def test_a_model_that_stands_twice_is_an_error():
     with pytest.raises(InputError, match="stands also at"):
-        join(_targets(), [*_rows(), _rows()[0]], WAYS, target="t", better="higher")
+        beside_target(_targets(), [*_rows(), _rows()[0]], WAYS, target="t", better="higher")
 
 
 def record_goal(folder):
@@ -134,6 +134,6 @@ def test_a_note_of_an_earlier_definition_is_not_passed_on(goal):
 
 
 def test_a_metric_that_ranks_the_other_way_round_is_called_that():
-    report = _measure(join(_targets(), _rows(), {"loss": "higher"}, target="t", better="higher"))
+    report = _measure(beside_target(_targets(), _rows(), {"loss": "higher"}, target="t", better="higher"))
     assert report.agreements[0].share.value == 0
     assert describe(report.agreements[0]).endswith("it ranks the other way round")

@@ -19,14 +19,14 @@ from wholestack.evals.proxies import (
     Agreement,
     ProxyReport,
     Ranked,
+    beside_target,
     describe,
     goal_ranked,
-    join,
     keep,
     measure_proxies,
 )
 from wholestack.evals.proxy_claims import default_share, seal_proxy, settle_proxies
-from wholestack.evals.ranking import Rank
+from wholestack.evals.ranking import RankAgreement
 from wholestack.finding import EXIT_FINDINGS, EXIT_OK, EXIT_UNKNOWN, Finding
 from wholestack.finding import exit_code as findings_exit_code
 from wholestack.record import to_builtins
@@ -146,7 +146,7 @@ def _from_column(
     known = [row for row in rows if name in row.values]
     if not known:
         raise InputError(f"no column {name!r} with numbers", remedy="name the column of the target with --target")
-    return join(
+    return beside_target(
         [
             Target(model=row.model, value=row.values[name], error=row.errors.get(name), measurements=1, first_at=0.0)
             for row in known
@@ -242,7 +242,7 @@ def _print_versus(report: ProxyReport) -> None:
         print(f"{others} further {noun} cannot be told apart either (--json lists all)")
 
 
-def _rank(rank: Rank | None) -> str:
+def _rank(rank: RankAgreement | None) -> str:
     return "not known" if rank is None else f"{rank.value:.2f} ({rank.interval.low:.2f} to {rank.interval.high:.2f})"
 
 

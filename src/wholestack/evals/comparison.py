@@ -20,7 +20,7 @@ from scipy.special import bdtr
 
 from wholestack.errors import InputError
 from wholestack.evals.items import metric_name
-from wholestack.evals.scored import Joined, ScoredItems, join
+from wholestack.evals.scored import Matched, ScoredItems, match_items
 from wholestack.evals.scores import NORMALISATIONS, ItemScores, Normalisation, item_values, outcomes, paired_difference
 from wholestack.evals.statistics import (
     DetectableDifference,
@@ -216,7 +216,7 @@ def compare_results(
     metric = full_metric(metric)
     if metric.endswith("per_token") and (silent := [each.path for each in results if not each.counts_tokens]):
         raise InputError(f"{silent[0]}: does not say how many tokens were scored", remedy="use another normalisation")
-    joined = join(results, common=common)
+    joined = match_items(results, common=common)
     scores = _scored_by_all([each.scores for each in joined.results])
     keep = scores[0].is_scored
     if not keep.any():
@@ -319,7 +319,7 @@ def _scored_by_all(scores: Sequence[ItemScores]) -> list[ItemScores]:
     return [replace(each, reasons=reasons) for each in scores]
 
 
-def _model_lines(joined: Joined, scores: Sequence[ItemScores], metric: str) -> tuple[ModelLine, ...]:
+def _model_lines(joined: Matched, scores: Sequence[ItemScores], metric: str) -> tuple[ModelLine, ...]:
     lines = []
     for result, shared, left_out in zip(joined.results, scores, joined.left_out, strict=True):
         keep = shared.is_scored

@@ -20,7 +20,7 @@ from wholestack.evals.ranking import (
     TOLD_APART_Z,
     Draws,
     Pairs,
-    Rank,
+    RankAgreement,
     corrected,
     difference_p_value,
     draw_models,
@@ -83,15 +83,15 @@ class Agreement(Record):
     """Pairs of them that the target tells apart."""
     all_pairs: int
     """Pairs of them."""
-    share: Rank | None
+    share: RankAgreement | None
     """Of the pairs told apart, how many the proxy ranks alike; ``None`` where there are none."""
-    tau: Rank | None
+    tau: RankAgreement | None
     """Kendall's tau-b of the measured values."""
-    spearman: Rank | None
+    spearman: RankAgreement | None
     """Spearman's rho of the measured values."""
-    tau_corrected: Rank | None
+    tau_corrected: RankAgreement | None
     """Kendall's tau of the true values; ``None`` where no errors are known, or errors are all there is."""
-    spearman_corrected: Rank | None
+    spearman_corrected: RankAgreement | None
     """Spearman's rho of the true values; ``None`` where no errors are known, or errors are all there is."""
     target_reliability: float | None
     """Share of the target's variance between models that is not error; ``None`` where no errors are known."""
@@ -147,7 +147,7 @@ class ProxyReport(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranked:
-    """Models with target and proxies, as given; :func:`join` makes it."""
+    """Models with target and proxies, as given; :func:`beside_target` makes it."""
 
     target: str
     better: Better
@@ -167,7 +167,7 @@ class Ranked:
     left_out: Mapping[str, str]
 
 
-def join(
+def beside_target(
     known: Sequence[Target],
     rows: Sequence[Numbers],
     directions: Mapping[str, Better],
@@ -321,9 +321,9 @@ def keep(path: Path, report: ProxyReport) -> None:
 
 
 def goal_ranked(path: Path, rows: Sequence[Numbers], directions: Mapping[str, Better]) -> Ranked:
-    """:func:`join` with the target of a recorded goal."""
+    """:func:`beside_target` with the target of a recorded goal."""
     goal: Goal = read_goal(path)
-    return join(
+    return beside_target(
         targets(path),
         rows,
         directions,
@@ -349,7 +349,7 @@ def _share(agreement: Agreement) -> float:
     return agreement.share.value if agreement.share else -1.0
 
 
-def rank_share(pairs: Pairs, proxy: Floats, drawn: Draws, *, models: int, level: float) -> Rank | None:
+def rank_share(pairs: Pairs, proxy: Floats, drawn: Draws, *, models: int, level: float) -> RankAgreement | None:
     """Share of pairs that a proxy ranks alike, with its interval."""
     value = float(share_alike(pairs, proxy, np.ones((1, len(proxy))))[0])
     most = float(pairs.count)

@@ -38,7 +38,7 @@ _BLOCK = 8_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rank(Record):
+class RankAgreement(Record):
     """A statistic of agreement with the interval that it lies in."""
 
     value: float
@@ -168,7 +168,7 @@ def interval_of_share(share: float, variance: float, *, models: int, most: float
 
 def rank_with_interval(
     value: float, draws: Floats, *, models: int, level: float, least: float = -1.0, most: float = math.inf
-) -> Rank | None:
+) -> RankAgreement | None:
     """A statistic with its interval; ``None`` where it has no value.
 
     Args:
@@ -186,7 +186,7 @@ def rank_with_interval(
     most = min(most, models * (models - 1) / 2)
     variance = float(np.var(known)) / width**2
     share = interval_of_share((value - least) / width, variance, models=models, most=most, level=level)
-    return Rank(
+    return RankAgreement(
         value=value, interval=Interval(low=least + width * share.low, high=least + width * share.high, level=level)
     )
 
@@ -223,12 +223,14 @@ def _without_error(normal: float, factor: float) -> float:
     return max(-1.0, min(1.0, normal / math.sqrt(factor)))
 
 
-def corrected(measured: Rank | None, factor: float, correct: Callable[[float, float], float]) -> Rank | None:
+def corrected(
+    measured: RankAgreement | None, factor: float, correct: Callable[[float, float], float]
+) -> RankAgreement | None:
     """A statistic and both ends of its interval without measurement error; ``None`` where errors are all there is."""
     if measured is None or not factor > 0:
         return None
     low, high = correct(measured.interval.low, factor), correct(measured.interval.high, factor)
-    return Rank(
+    return RankAgreement(
         value=correct(measured.value, factor), interval=Interval(low=low, high=high, level=measured.interval.level)
     )
 

@@ -65,7 +65,7 @@ class ScoredItems:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Joined:
+class Matched:
     """Several results over the same items in the same order."""
 
     results: tuple[ScoredItems, ...]
@@ -105,7 +105,7 @@ def assemble(name: str, path: str, rows: Sequence[ScoredRow], *, item_set: str =
     )
 
 
-def join(results: Sequence[ScoredItems], *, common: bool = False) -> Joined:
+def match_items(results: Sequence[ScoredItems], *, common: bool = False) -> Matched:
     """Bring several results to the same items in the same order, that of the content's hashes.
 
     Args:
@@ -144,7 +144,7 @@ def join(results: Sequence[ScoredItems], *, common: bool = False) -> Joined:
         )
         for each in taken
     )
-    return Joined(results=aligned, left_out=tuple(len(each.keys) - len(shared) for each in results))
+    return Matched(results=aligned, left_out=tuple(len(each.keys) - len(shared) for each in results))
 
 
 def _take(result: ScoredItems, order: Sequence[str]) -> ScoredItems:

@@ -29,7 +29,7 @@ from scipy.special import digamma, fdtrc, fdtri, polygamma
 from wholestack.errors import InputError
 from wholestack.evals.comparison import NOT_BY_ALL, full_metric, unit_of
 from wholestack.evals.items import metric_name
-from wholestack.evals.scored import ScoredItems, join
+from wholestack.evals.scored import ScoredItems, match_items
 from wholestack.evals.scores import item_values
 from wholestack.evals.statistics import Floats, Interval
 from wholestack.record import Record
@@ -167,7 +167,7 @@ def signal_report(
             f"noise is a spread over repeats: {short!r} has one result", remedy="give two or more seeds or checkpoints"
         )
     taken = [result for each in groups.values() for result in each[:repeats]]
-    scores = [result.scores for result in join(taken, common=common).results]
+    scores = [result.scores for result in match_items(taken, common=common).results]
     keep = np.logical_and.reduce([each.is_scored for each in scores])
     if not keep.any():
         raise InputError(f"no item was scored in every result ({NOT_BY_ALL})", remedy="look at each one's reasons")

@@ -3,11 +3,11 @@
 from wholestack.evals.written.checkers import checker_named
 from wholestack.evals.written.extraction import extraction_named
 from wholestack.evals.written.grading import Grader
-from wholestack.evals.written.questions import Question
+from wholestack.evals.written.questions import OpenQuestion
 
 
 def question(gold, *, prompt="How many?", choices=(), id="q", group="", **row):
-    return Question(
+    return OpenQuestion(
         id=id, group=group or id, prompt=prompt, gold=gold, choices=tuple(choices), row={"answer": gold, **row}
     )
 

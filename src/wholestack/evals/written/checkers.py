@@ -27,7 +27,7 @@ from typing import Any, Literal
 from wholestack.errors import InputError
 from wholestack.evals.patterns import TOO_SLOW, Bounded, TooSlowError
 from wholestack.evals.written.numbers import parse_number
-from wholestack.evals.written.questions import Question
+from wholestack.evals.written.questions import OpenQuestion
 from wholestack.record import Record
 
 Outcome = Literal["right", "wrong", "unknown"]
@@ -46,7 +46,7 @@ class Verdict(Record):
     """Why, with the texts or numbers that were compared."""
 
 
-Check = Callable[[str, Question], Verdict]
+Check = Callable[[str, OpenQuestion], Verdict]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class Checker:
     check: Check
     """Judges an answer to a question."""
 
-    def __call__(self, answer: str, question: Question) -> Verdict:
+    def __call__(self, answer: str, question: OpenQuestion) -> Verdict:
         """Judge an answer."""
         return self.check(answer, question)
 
@@ -84,7 +84,7 @@ def _exact(name: str, parameter: str) -> Check:
     if parameter not in ("", "casefold"):
         raise InputError(f"{name}: no such way to be exact", remedy="write exact or exact:casefold")
 
-    def check(answer: str, question: Question) -> Verdict:
+    def check(answer: str, question: OpenQuestion) -> Verdict:
         left, right = _plain(answer, parameter), _plain(question.gold, parameter)
         return _verdict(
             left == right, f"{_short(answer)} {'is' if left == right else 'is not'} {_short(question.gold)}"
@@ -99,7 +99,7 @@ def _number(name: str, parameter: str) -> Check:
     if tolerance is None or tolerance < 0:
         raise InputError(f"{name}: is no tolerance", remedy="write for instance number, number:0.01 or number:1%")
 
-    def check(answer: str, question: Question) -> Verdict:
+    def check(answer: str, question: OpenQuestion) -> Verdict:
         gold, given = parse_number(question.gold), parse_number(answer)
         if gold is None:
             return Verdict(outcome="unknown", evidence=f"the gold answer {_short(question.gold)} is not one number")
@@ -119,7 +119,7 @@ def _contains(name: str, parameter: str) -> Check:
         raise InputError(f"{name}: {parameter!r} is no number of characters", remedy="write for instance contains:80")
     longest = int(parameter) if parameter else _LONGEST_CONTAINING
 
-    def check(answer: str, question: Question) -> Verdict:
+    def check(answer: str, question: OpenQuestion) -> Verdict:
         answer = answer.replace(question.prompt.strip(), " ")  # what it repeats is not its answer
         if len(answer) > longest:
             return Verdict(outcome="wrong", evidence=f"has {len(answer)} characters, more than {longest}")
@@ -137,7 +137,7 @@ def _regex(name: str, parameter: str) -> Check:
     _no_parameter(name, parameter)
     bounded = Bounded("the gold patterns")
 
-    def check(answer: str, question: Question) -> Verdict:
+    def check(answer: str, question: OpenQuestion) -> Verdict:
         try:
             fits = bounded(lambda: re.fullmatch(question.gold, answer.strip())) is not None
         except TooSlowError:
@@ -153,7 +153,7 @@ def _json_schema(name: str, parameter: str) -> Check:
     _no_parameter(name, parameter)
     bounded = Bounded("the patterns of the gold schemas")
 
-    def check(answer: str, question: Question) -> Verdict:
+    def check(answer: str, question: OpenQuestion) -> Verdict:
         try:
             schema = json.loads(question.gold)
         except (ValueError, RecursionError):
@@ -177,7 +177,7 @@ def _json_schema(name: str, parameter: str) -> Check:
 def _python(name: str, parameter: str) -> Check:
     function = _load(parameter)
 
-    def check(answer: str, question: Question) -> Verdict:
+    def check(answer: str, question: OpenQuestion) -> Verdict:
         try:
             said = function(answer, question.gold, question.row)
         except Exception as error:  # noqa: BLE001  a fault of somebody's function is no verdict on the model

@@ -19,7 +19,7 @@ from wholestack.evals.calibration import clopper_pearson
 from wholestack.evals.reading import read_file
 from wholestack.evals.statistics import Interval
 from wholestack.evals.written.grading import Grader
-from wholestack.evals.written.questions import Question, QuestionSet
+from wholestack.evals.written.questions import OpenQuestion, QuestionSet
 from wholestack.record import Record, digest
 
 _HIDDEN_AMONG = 20
@@ -69,7 +69,7 @@ class GraderError(Record):
 class Labelled:
     """A text with people's verdict."""
 
-    question: Question
+    question: OpenQuestion
     """What was asked."""
     text: str
     """What was written."""
@@ -82,7 +82,7 @@ def rate(times: int, of: int) -> Rate:
     return Rate(times=times, of=of, interval=clopper_pearson(times, of, level=LEVEL) if of else None)
 
 
-def try_controls(questions: Sequence[Question], grader: Grader) -> Controls:
+def try_controls(questions: Sequence[OpenQuestion], grader: Grader) -> Controls:
     """Put reference answers and cheats for every question through a grader.
 
     Raises:
@@ -157,7 +157,7 @@ def read_labelled(path: Path, questions: QuestionSet) -> list[Labelled]:
     return found
 
 
-def _all_choices(question: Question, grader: Grader) -> str | None:
+def _all_choices(question: OpenQuestion, grader: Grader) -> str | None:
     """Every choice in the form that the rule reads; nothing for a question without choices."""
     if not question.choices:
         return None
@@ -166,7 +166,7 @@ def _all_choices(question: Question, grader: Grader) -> str | None:
     return "\n".join(map(grader.extraction.put, offered))
 
 
-def _hidden(question: Question, golds: Counter[str], grader: Grader) -> str | None:
+def _hidden(question: OpenQuestion, golds: Counter[str], grader: Grader) -> str | None:
     """The right answer among other questions' answers, at a place that its id decides and that is not the last."""
     others = sorted(gold for gold in golds if gold != question.gold)
     if len(others) < 2:

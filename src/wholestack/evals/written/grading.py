@@ -8,7 +8,7 @@ from wholestack.evals.backend import Generation
 from wholestack.evals.patterns import TOO_SLOW
 from wholestack.evals.written.checkers import Checker
 from wholestack.evals.written.extraction import EMPTY, Extraction
-from wholestack.evals.written.questions import Question
+from wholestack.evals.written.questions import OpenQuestion
 from wholestack.record import Record
 
 Grade = Literal["right", "wrong", "unparsable", "unknown", "unwritten"]
@@ -53,7 +53,7 @@ class Grader:
     checker: Checker
     """The checker."""
 
-    def grade(self, question: Question, written: Generation, *, sample: int = 0) -> Graded:
+    def grade(self, question: OpenQuestion, written: Generation, *, sample: int = 0) -> Graded:
         """Judge one text."""
         cut = written.finish == "length"
         known = {"id": question.id, "sample": sample, "tokens": written.tokens, "cut": cut}
@@ -67,10 +67,10 @@ class Grader:
         verdict = self.checker(taken.value, question)
         return Graded(**known, grade=verdict.outcome, answer=taken.value, evidence=verdict.evidence)  # type: ignore[arg-type]
 
-    def grade_text(self, question: Question, text: str) -> Graded:
+    def grade_text(self, question: OpenQuestion, text: str) -> Graded:
         """Judge a text that no model wrote."""
         return self.grade(question, Generation(text=text, tokens=0, finish="stop"))
 
-    def accepts(self, question: Question, texts: Iterable[str]) -> list[bool]:
+    def accepts(self, question: OpenQuestion, texts: Iterable[str]) -> list[bool]:
         """Whether each text is graded right."""
         return [self.grade_text(question, text).grade == "right" for text in texts]

@@ -21,7 +21,7 @@ from wholestack.record import Record, digest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question(Record):
+class OpenQuestion(Record):
     """One question."""
 
     id: str
@@ -42,7 +42,7 @@ class Question(Record):
 class QuestionSet:
     """Questions in order."""
 
-    questions: tuple[Question, ...]
+    questions: tuple[OpenQuestion, ...]
     """As in the file."""
     sha256: str
     """Of the file."""
@@ -75,7 +75,7 @@ def read_questions(
     if "{prompt}" not in template and "{question}" not in template:
         raise InputError("the template holds no {prompt}", remedy="write it where the question is to stand")
     raw = read_file(path)
-    questions: list[Question] = []
+    questions: list[OpenQuestion] = []
     problems: list[str] = []
     seen: dict[str, int] = {}
     for number, line in enumerate(raw.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
@@ -95,7 +95,7 @@ def read_questions(
     return QuestionSet(questions=tuple(_drawn(questions, limit)), sha256=hashlib.sha256(raw).hexdigest())
 
 
-def _of_line(line: bytes, template: str, gold: Extraction | None) -> Question:
+def _of_line(line: bytes, template: str, gold: Extraction | None) -> OpenQuestion:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -126,7 +126,7 @@ def _of_line(line: bytes, template: str, gold: Extraction | None) -> Question:
         raise InputError(NOT_TEXT) from None
     identity = names[0] or digest(posed, right)
     group = names[1] or identity
-    return Question(id=identity, group=group, prompt=posed, gold=right, choices=tuple(choices), row=row)
+    return OpenQuestion(id=identity, group=group, prompt=posed, gold=right, choices=tuple(choices), row=row)
 
 
 def _posed(template: str, prompt: str, choices: Sequence[str]) -> str:
@@ -143,7 +143,7 @@ def _first(row: Mapping[str, Any], *keys: str) -> Any:
     raise InputError(f"key {keys[0]!r} (or {keys[1]!r}) is missing")
 
 
-def _drawn(questions: Sequence[Question], limit: int | None) -> Sequence[Question]:
+def _drawn(questions: Sequence[OpenQuestion], limit: int | None) -> Sequence[OpenQuestion]:
     if limit is None or limit >= len(questions):
         return questions
     if limit < 1:

@@ -20,7 +20,7 @@ import numpy as np
 from wholestack.evals.calibration import clopper_pearson
 from wholestack.evals.statistics import Interval, mean_estimate, t_interval
 from wholestack.evals.written.grading import GRADES, Graded
-from wholestack.evals.written.questions import Question
+from wholestack.evals.written.questions import OpenQuestion
 from wholestack.record import Record
 
 LEVEL = 0.95
@@ -81,7 +81,7 @@ class WrittenScores(Record):
         return found | {"tokens_written": float(self.tokens_written)}
 
 
-def summarise_written(questions: Sequence[Question], graded: Sequence[Graded]) -> WrittenScores:
+def summarise_written(questions: Sequence[OpenQuestion], graded: Sequence[Graded]) -> WrittenScores:
     """Summarise graded texts; their order changes nothing.
 
     Args:
