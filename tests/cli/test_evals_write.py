@@ -81,9 +81,13 @@ def test_the_same_command_again_asks_for_nothing(tmp_path, capsys, questions):
         before = len(server.requests)
         _, second, err = run(capsys, *arguments)
         again = [request for request in server.requests[before:] if request["prompt"].startswith("What is")]
+        code, estimate, said = run(capsys, *arguments, "--estimate")
+        asked = [request for request in server.requests[before:] if request["prompt"].startswith("What is")]
     assert second == first
     assert "12 of 12 items are there from before" in err
-    assert len(again) == 1  # the timed one of the estimate
+    assert again == asked == []  # not even for an estimate
+    assert "every text is there from before, nothing is asked for" in said
+    assert (code, json.loads(estimate)["expense"]) == (0, None)
 
 
 def test_waits_are_said_while_they_last(tmp_path, capsys, caplog, questions):

@@ -16,11 +16,12 @@ from wholestack.cli.output import print_json
 from wholestack.errors import InputError
 from wholestack.evals.backend import Expense, Writing
 from wholestack.evals.tasks import PURPOSES, Task, open_task
-from wholestack.evals.written.answering import Written, WrittenMetrics, graded_path, judge_into, write_into
+from wholestack.evals.written.answering import Written, prompts_left, write_into
 from wholestack.evals.written.checkers import checker_named
 from wholestack.evals.written.controls import Controls, GraderError, Rate, measure_grader, read_labelled, try_controls
 from wholestack.evals.written.extraction import extraction_named
 from wholestack.evals.written.grading import Grader
+from wholestack.evals.written.judging import WrittenMetrics, graded_path, judge_into
 from wholestack.evals.written.questions import QuestionSet, read_questions
 from wholestack.evals.written.summary import WrittenScores
 from wholestack.finding import EXIT_OK, EXIT_UNKNOWN
@@ -30,6 +31,7 @@ Flag = Annotated[bool, Parameter(negative="")]
 Stops = Annotated[tuple[str, ...], Parameter(negative="")]
 WIDTH = 80
 MAX_TOKENS = 256
+NOTHING_LEFT = "every text is there from before, nothing is asked for"
 
 
 def write(
@@ -112,11 +114,13 @@ def write(
     controls = try_controls(read.questions, grader)
     grader_error = measure_grader(read_labelled(labelled, read), grader) if labelled else None
     backend = computing.open(model)
-    expense = backend.expense((), [question.prompt for question in read.questions] * samples, writing)
+    left = prompts_left(out, questions.stem, backend.identity, read, writing, samples=samples)
+    expense = backend.expense((), left, writing) if left else None
     print(_before(read, samples, expense), file=sys.stderr)
     if estimate:
         if json:
-            print_json({"questions": len(read.questions), "expense": to_builtins(expense)})
+            announced = {"questions": len(read.questions), "expense": to_builtins(expense) if expense else None}
+            print_json(announced)
         return EXIT_OK
     with ScoringWatcher(sys.stderr) as watcher:
         written = write_into(backend, read, writing, out, samples=samples, stem=questions.stem, watch=watcher)
@@ -171,15 +175,18 @@ def _writing(
     )
 
 
-def _before(questions: QuestionSet, samples: int, expense: Expense) -> str:
-    """What is known before anything is written."""
+def _before(questions: QuestionSet, samples: int, expense: Expense | None) -> str:
+    """What is known before anything is written; the expense is that of what is left."""
+    asked = len(questions.questions)
+    return f"{asked:,} questions, {asked * samples:,} texts: {_expense(expense) if expense else NOTHING_LEFT}"
+
+
+def _expense(expense: Expense) -> str:
     parts = [f"{expense.prompt_tokens:,} tokens to read", f"at most {expense.written_tokens:,} to write"]
     parts.append("time unknown" if expense.seconds is None else f"at most about {expense.seconds:,.0f} s")
     if expense.usd:
         parts.append(f"at most about {expense.usd:.2f} USD")
-    basis = f" ({expense.basis})" if expense.basis else ""
-    asked = len(questions.questions)
-    return f"{asked:,} questions, {asked * samples:,} texts: {', '.join(parts)}{basis}"
+    return ", ".join(parts) + (f" ({expense.basis})" if expense.basis else "")
 
 
 def _document(written: Written, found: WrittenMetrics) -> dict[str, object]:
@@ -189,7 +196,7 @@ def _document(written: Written, found: WrittenMetrics) -> dict[str, object]:
         "items": scores.texts,
         "scored": scores.judged,
         "unscorable": dict(scores.unwritten) | {"the checker cannot tell": scores.grades["unknown"]},
-        "per_item": str(graded_path(written, found)),
+        "per_item": str(graded_path(written.folder, found)),
         "purpose": found.purpose,
         "task": found.task,
         "key": found.key,

@@ -22,21 +22,20 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from shlex import quote
 from typing import Any, ClassVar
 
 import numpy as np
 
 from wholestack import __version__
-from wholestack.errors import InputError, RecordError, RunDirectoryError
+from wholestack.errors import InputError, RecordError
 from wholestack.evals.backend import Backend, ItemScore, ModelIdentity
 from wholestack.evals.items import Item, ItemSet, own_lines
 from wholestack.evals.keyed import held, keyed_folder
-from wholestack.evals.reading import read_file
 from wholestack.evals.scores import ItemScores, Scores, summarise
+from wholestack.evals.sealed import SealedKind, Watch
 from wholestack.evals.tasks import Task, task_of
-from wholestack.journal import JournalWriter, iterate_journal, write_atomic
-from wholestack.record import Record, digest, from_json, to_json
+from wholestack.journal import write_atomic
+from wholestack.record import Record, digest, to_json
 
 RULES = "scoring/1"
 """Version of everything between a backend's numbers and the metrics; part of every key."""
@@ -48,9 +47,6 @@ PER_ITEM_FILE = "per_item.jsonl"
 
 NOT_FINITE = "the model's numbers are not finite"
 NOT_YET = "not scored yet"
-
-Watch = Callable[[int, int], None]
-"""Told how many items have their line, and of how many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +65,18 @@ class ScoringPlan(Record):
     """Version of the rules."""
     versions: dict[str, str]
     """Versions of Python and wholestack that began it; not in the key."""
+
+
+SCORING = SealedKind(
+    plan_file=RESULT_FILE,
+    plan=ScoringPlan,
+    lines_file=SCORES_FILE,
+    line=ItemScore,
+    called="scoring",
+    holds="scores",
+    again="its item is scored again",
+    command="wholestack evals score",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,16 +174,23 @@ def score_into(
     identity = backend.identity
     key = key_of(identity, item_set)
     with held(folder_of(out, stem, identity, item_set)) as folder:
-        _begin(folder, identity, item_set, key)
+        plan = ScoringPlan(
+            key=key,
+            model=identity,
+            item_set=item_set.digest,
+            rules=RULES,
+            versions={"python": platform.python_version(), "wholestack": __version__},
+        )
+        SCORING.begin(folder, plan, save=lambda: item_set.save(folder))
         there = {score.id for score in _scores_in(folder, key, item_set)}
         left = [item for item in item_set.items if item.id not in there]
         if watch:
             watch(len(there), len(item_set.items))
         if left:
             done = len(there)
-            with JournalWriter(folder / SCORES_FILE, ItemScore) as journal:
+            with SCORING.writer(folder, key) as append:
                 for together in _gathered(_checked(left, backend.score(left)), keep_every_s, clock):
-                    journal.extend([_sealed(score, key) for score in together])
+                    append(together)
                     done += len(together)
                     if watch:
                         watch(done, len(item_set.items))
@@ -192,7 +207,7 @@ def items_left(out: Path, stem: str, identity: ModelIdentity, item_set: ItemSet)
         RecordError: a line of the journal is damaged or from another scoring; names it.
     """
     folder = folder_of(out, stem, identity, item_set)
-    if not (folder / RESULT_FILE).is_file():
+    if not SCORING.is_in(folder):
         return item_set.items
     there = {score.id for score in _scores_in(folder, key_of(identity, item_set), item_set)}
     return tuple(item for item in item_set.items if item.id not in there)
@@ -205,11 +220,7 @@ def read_result(folder: Path) -> Result:
         InputError: the folder holds none, or its items are not those that were sealed.
         RecordError: a line or file is damaged or from another scoring; names it.
     """
-    if not (folder / RESULT_FILE).is_file():
-        raise InputError(
-            f"{folder}: not a result of wholestack evals score (no {RESULT_FILE})", remedy="name its folder"
-        )
-    plan = from_json(ScoringPlan, _read(folder / RESULT_FILE), where=str(folder / RESULT_FILE))
+    plan = SCORING.read_plan(folder)
     item_set = ItemSet.load(folder)
     if key_of(plan.model, item_set) != plan.key or item_set.digest != plan.item_set or plan.rules != RULES:
         raise RecordError(
@@ -246,44 +257,12 @@ def item_scores(item_set: ItemSet, scores: Iterable[ItemScore]) -> ItemScores:
     )
 
 
-def _begin(folder: Path, identity: ModelIdentity, item_set: ItemSet, key: str) -> None:
-    """Write what is to be done, or see that the folder is about just that."""
-    path = folder / RESULT_FILE
-    if path.exists():
-        there = from_json(ScoringPlan, _read(path), where=str(path))
-        if there.key != key:
-            raise RunDirectoryError(f"{folder}: is the scoring {there.key}, not {key}", remedy="choose another --out")
-        return
-    if (folder / SCORES_FILE).exists():
-        raise RunDirectoryError(
-            f"{folder}: has scores and no {RESULT_FILE}", remedy="move it away or choose another --out"
-        )
-    item_set.save(folder)
-    plan = ScoringPlan(
-        key=key,
-        model=identity,
-        item_set=item_set.digest,
-        rules=RULES,
-        versions={"python": platform.python_version(), "wholestack": __version__},
-    )
-    write_atomic(path, to_json(plan, indent=2))
-
-
 def _scores_in(folder: Path, key: str, item_set: ItemSet) -> list[ItemScore]:
-    """The acknowledged scores, each bound to this scoring, to an item of it, and there once."""
+    """The acknowledged scores, each that of an item of the set."""
     items = {item.id: item for item in item_set.items}
-    path = folder / SCORES_FILE
-    found: dict[str, ItemScore] = {}
-    for number, line in enumerate(iterate_journal(path, ItemScore), start=1):
-        score = replace(line, seal="")
-        sound = _sealed(score, key) == line and line.id in items and line.id not in found
-        if not sound or _misfit(items[line.id], score):
-            raise RecordError(
-                f"{path}:{number}: is damaged, doubled, or from another scoring",
-                remedy=f"remove that line, and its item is scored again: sed -i {number}d {quote(str(path))}",
-            )
-        found[score.id] = score
-    return list(found.values())
+    return SCORING.read_lines(
+        folder, key, lambda score: score.id if score.id in items and not _misfit(items[score.id], score) else None
+    )
 
 
 def _checked(items: Sequence[Item], scores: Iterable[ItemScore]) -> Iterator[ItemScore]:
@@ -329,10 +308,6 @@ def _misfit(item: Item, score: ItemScore) -> str:
     return "" if all(map(math.isfinite, score.nll_nats)) else NOT_FINITE
 
 
-def _sealed(score: ItemScore, key: str) -> ItemScore:
-    return replace(score, seal=digest(key, replace(score, seal="")))
-
-
 def _beside(scores: Iterable[ItemScore]) -> dict[str, dict[str, Any]]:
     """What stands beside each item in ``per_item.jsonl``."""
     said = ("reason", "nll_nats", "tokens", "truncated", "spanning")
@@ -341,10 +316,3 @@ def _beside(scores: Iterable[ItemScore]) -> dict[str, dict[str, Any]]:
 
 def _none(item: Item, nothing: Any) -> list[Any]:
     return [nothing] * len(item.choices)
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return read_file(path)
-    except InputError as error:
-        raise RecordError(error.message) from error

@@ -17,13 +17,13 @@ from wholestack.evals.memory import MemoryBackend
 from wholestack.evals.models.endpoint import open_endpoint
 from wholestack.evals.written.answering import (
     TEXTS_FILE,
-    graded_path,
-    judge_into,
+    prompts_left,
     read_written,
     write_into,
     writing_key,
 )
 from wholestack.evals.written.controls import try_controls
+from wholestack.evals.written.judging import graded_path, judge_into, read_judged
 from wholestack.evals.written.questions import QuestionSet
 from wholestack.testing.endpoint import NgramModel, loopback_endpoint
 
@@ -47,7 +47,7 @@ def test_what_a_model_wrote_is_judged_end_to_end(tmp_path):
     assert written.complete
     assert [line.written.text.strip() for line in written.texts] == [str(n) for n in range(6)]
     assert (found.scores.right, found.metrics["share_right"]) == (6, 1.0)
-    lines = [json.loads(line) for line in graded_path(written, found).read_text().splitlines()]
+    lines = [json.loads(line) for line in graded_path(written.folder, found).read_text().splitlines()]
     assert [line["answer"] for line in lines] == [str(n) for n in range(6)]
 
 
@@ -57,6 +57,70 @@ def test_two_runs_give_the_same_files_to_the_bit(tmp_path):
     ones, twos = (sorted((tmp_path / name).rglob("*.json*")) for name in ("one", "two"))
     assert [path.name for path in ones] == [path.name for path in twos]
     assert [path.read_bytes() for path in ones] == [path.read_bytes() for path in twos]
+
+
+def test_the_folder_holds_its_questions_and_sealed_verdicts_and_is_read_without_the_file(tmp_path):
+    written = write_into(MODEL, QUESTIONS, WRITING, tmp_path)
+    found = judged(written)
+    again = read_judged(written.folder)
+    assert again.questions.questions == tuple(replace(each, row={}) for each in QUESTIONS.questions)
+    assert again.metrics == found
+    assert again == read_judged(written.folder / f"metrics-{found.grading_key[:8]}.json")
+    assert [each.grade for each in again.graded] == ["right"] * 6
+    judged(written, grader("marker:=", "number"))
+    with pytest.raises(InputError, match="was judged in 2 ways"):
+        read_judged(written.folder)
+
+
+def test_no_changed_byte_of_verdicts_or_questions_is_trusted(tmp_path):
+    written = write_into(MODEL, QUESTIONS, WRITING, tmp_path)
+    expected = read_judged(written.folder) if judged(written) else None
+    for path in (*written.folder.glob("graded-*"), *written.folder.glob("questions-*")):
+        whole = path.read_bytes()
+        for at in range(0, len(whole), 7):
+            path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+            try:
+                found = read_judged(written.folder)
+            except (RecordError, InputError) as error:
+                assert path.name in str(error) or "not judged" in str(error)  # noqa: PT017
+            else:
+                assert (found.graded, found.questions.questions) == (expected.graded, expected.questions.questions)
+        path.write_bytes(whole)
+
+
+@pytest.mark.parametrize("name", ["purpose", "checker", "extraction", "questions"])
+def test_a_way_to_judge_that_was_changed_is_refused(tmp_path, name):
+    written = write_into(MODEL, QUESTIONS, WRITING, tmp_path)
+    path = written.folder / f"metrics-{judged(written).grading_key[:8]}.json"
+    plan = json.loads(path.read_text())
+    path.write_text(json.dumps(plan | {name: plan[name] + "x"}))
+    with pytest.raises((RecordError, InputError), match=r"belong together|cannot be read|was changed"):
+        read_judged(written.folder)
+
+
+def test_verdicts_of_another_folder_are_not_taken_and_a_missing_one_is_said(tmp_path):
+    other = write_into(MODEL, QUESTIONS, replace(WRITING, max_tokens=5), tmp_path)
+    theirs = graded_path(other.folder, judged(other)).read_bytes()
+    written = write_into(MODEL, QUESTIONS, WRITING, tmp_path)
+    path = graded_path(written.folder, judged(written))
+    own = path.read_bytes()
+    path.write_bytes(theirs)
+    with pytest.raises(RecordError, match=r"graded-.*:1: is damaged, doubled, or from another judging"):
+        read_judged(written.folder)
+    path.write_bytes(own[: own[:-1].rfind(b"\n") + 1])
+    with pytest.raises(InputError, match="some of its texts are not judged"):
+        read_judged(written.folder)
+
+
+def test_what_is_left_to_ask_is_known_before_anything_is_asked(tmp_path):
+    where = (tmp_path, "questions", MODEL.identity, QUESTIONS, WRITING)
+    everything = tuple(each.prompt for each in QUESTIONS.questions)
+    assert prompts_left(*where) == everything
+    with pytest.raises(KeyboardInterrupt):
+        write_into(Counting(most=2), QUESTIONS, WRITING, tmp_path)
+    assert prompts_left(*where) == everything[2:]
+    write_into(Counting(), QUESTIONS, WRITING, tmp_path)
+    assert prompts_left(*where) == ()
 
 
 def test_another_grader_judges_the_same_texts_again_beside_the_first(tmp_path):

@@ -4,43 +4,35 @@ The key is the hash of the model's identity, ids and prompts, the writing and ho
 that reaches the model. How answers are taken out and judged is not in it, for it only reads the texts: another rule
 judges the same texts again and costs nothing. A folder, ``<questions>-<model>-<first 8 digits of the key>/``, holds
 
-``writing.json``         what was written, with what (:class:`WritingPlan`); written first
-``written.jsonl``        one sealed line a text, on the disk before it counts
-``graded-<8>.jsonl``     what became of each text under one way to judge, whose own key names it
-``metrics-<8>.json``     the numbers of it; no times in it, so two runs are equal to the bit
+``writing.json``          what was written, with what (:class:`WritingPlan`); written first
+``written.jsonl``         one sealed line a text, on the disk before it counts
+``questions-<8>.jsonl``   the questions as they were asked, with their right answers, named by their digest
+``graded-<8>.jsonl``      what became of each text under one way to judge, whose own key names it; sealed lines
+``metrics-<8>.json``      the numbers of it; no times in it, so two runs are equal to the bit
 
-The last two follow from the others and are made anew whenever they are asked for.
+The last three are written by ``wholestack.evals.written.judging`` and made anew whenever they are asked for.
 """
 
 import platform
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
-from shlex import quote
 from typing import ClassVar
 
 from wholestack import __version__
-from wholestack.errors import InputError, RecordError, RunDirectoryError
+from wholestack.errors import InputError, RecordError
 from wholestack.evals.backend import Backend, Generation, ModelIdentity, Writing
 from wholestack.evals.keyed import held, keyed_folder
-from wholestack.evals.reading import read_file
-from wholestack.evals.written.controls import Controls, GraderError
-from wholestack.evals.written.grading import Graded, Grader
-from wholestack.evals.written.questions import QuestionSet
-from wholestack.evals.written.summary import WrittenScores, summarise_written
-from wholestack.journal import JournalWriter, iterate_journal, write_atomic
-from wholestack.record import Record, digest, from_json, to_builtins, to_json
+from wholestack.evals.sealed import SealedKind, Watch
+from wholestack.evals.written.questions import OpenQuestion, QuestionSet
+from wholestack.record import Record, digest, to_builtins
 
-RULES = "writing/1"
+RULES = "writing/2"
 """Version of everything between prompts and texts; part of every key."""
-GRADING_RULES = "grading/1"
-"""Version of extraction, checkers and summary; part of the key of what was judged."""
 
 PLAN_FILE = "writing.json"
 TEXTS_FILE = "written.jsonl"
-
-Watch = Callable[[int, int], None]
-"""Told how many texts have their line, and of how many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,36 +69,20 @@ class SealedText(Record):
     """Which of its texts."""
     written: Generation
     """What came."""
-    check: str
-    """Hash of the above with the key, so that a line of another writing is never taken."""
+    seal: str = ""
+    """What binds it to its writing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenMetrics(Record):
-    """What ``metrics-<8>.json`` holds."""
-
-    SCHEMA: ClassVar[str] = "written-metrics/1"
-
-    key: str
-    """Of the texts."""
-    grading_key: str
-    """Of the texts and how they were judged."""
-    task: str
-    """As the user calls it."""
-    purpose: str
-    """``reasoning`` or ``usefulness``; never compared across purposes."""
-    extraction: str
-    """Rule that takes the answer out."""
-    checker: str
-    """What judges it."""
-    metrics: dict[str, float]
-    """Flat, name to number."""
-    scores: WrittenScores
-    """All numbers."""
-    controls: Controls
-    """What the grader makes of reference answers and cheats for these questions."""
-    grader_error: GraderError | None
-    """Measured on labelled answers, where there were some."""
+WRITTEN = SealedKind(
+    plan_file=PLAN_FILE,
+    plan=WritingPlan,
+    lines_file=TEXTS_FILE,
+    line=SealedText,
+    called="writing",
+    holds="texts",
+    again="its text is written again",
+    command="wholestack evals write",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,17 +147,34 @@ def write_into(
             rules=RULES,
             versions={"python": platform.python_version(), "wholestack": __version__},
         )
-        _begin(folder, plan)
-        there = {(line.id, line.sample) for line in _lines(folder, plan, questions)}
+        WRITTEN.begin(folder, plan)
+        left = _left(folder, plan, questions)
         total = len(questions.questions) * samples
+        done = total - len(left)
         if watch:
-            watch(len(there), total)
-        with JournalWriter(folder / TEXTS_FILE, SealedText) as journal:
-            for done, line in enumerate(_write(backend, questions, plan, there), start=len(there) + 1):
-                journal.append(line)
+            watch(done, total)
+        with WRITTEN.writer(folder, key) as append:
+            for line in _write(backend, left, writing):
+                append([line])
+                done += 1
                 if watch:
                     watch(done, total)
         return read_written(folder, questions)
+
+
+def prompts_left(
+    out: Path, stem: str, identity: ModelIdentity, questions: QuestionSet, writing: Writing, *, samples: int = 1
+) -> tuple[str, ...]:
+    """The prompts that a writing with these arguments has still to ask, once for each text that is not there.
+
+    Raises:
+        RecordError: a line of the journal is damaged or from another writing; names it.
+    """
+    key = writing_key(identity, questions, writing, samples)
+    folder = keyed_folder(out, stem, identity.name, key)
+    if not WRITTEN.is_in(folder):
+        return tuple(question.prompt for question in questions.questions) * samples
+    return tuple(question.prompt for question, _ in _left(folder, WRITTEN.read_plan(folder), questions))
 
 
 def read_written(folder: Path, questions: QuestionSet) -> Written:
@@ -189,64 +182,18 @@ def read_written(folder: Path, questions: QuestionSet) -> Written:
 
     Raises:
         InputError: the folder holds none, or those of other questions.
-        RecordError: a line is damaged or from another writing; names it.
+        RecordError: a line is damaged or from another writing, or model, writing and key do not belong together.
     """
-    path = folder / PLAN_FILE
-    if not path.is_file():
-        raise InputError(f"{folder}: holds no written texts (no {PLAN_FILE})", remedy="name its folder")
-    plan = from_json(WritingPlan, read_file(path), where=str(path))
+    plan = WRITTEN.read_plan(folder)
     if plan.prompts != questions.prompts_digest:
         raise InputError(f"{folder}: holds texts behind other prompts", remedy="write again into another --out")
+    if plan.rules != RULES or writing_key(plan.model, questions, plan.writing, plan.samples) != plan.key:
+        raise RecordError(
+            f"{folder}: prompts, model, writing and key do not belong together", remedy="write again into a new --out"
+        )
     place = {question.id: number for number, question in enumerate(questions.questions)}
     lines = sorted(_lines(folder, plan, questions), key=lambda line: (place[line.id], line.sample))
     return Written(folder=folder, plan=plan, texts=tuple(lines))
-
-
-def grade_written(written: Written, questions: QuestionSet, grader: Grader) -> tuple[Graded, ...]:
-    """Judge every text that is there; pure, so another grader judges the same texts."""
-    by_id = {question.id: question for question in questions.questions}
-    return tuple(grader.grade(by_id[line.id], line.written, sample=line.sample) for line in written.texts)
-
-
-def judge_into(
-    written: Written,
-    questions: QuestionSet,
-    grader: Grader,
-    *,
-    task: str,
-    purpose: str,
-    controls: Controls,
-    grader_error: GraderError | None = None,
-) -> WrittenMetrics:
-    """Judge texts and put the verdicts and numbers beside them.
-
-    Raises:
-        RunDirectoryError: the folder cannot be written.
-    """
-    graded = grade_written(written, questions, grader)
-    scores = summarise_written(questions.questions, graded)
-    rules = (grader.extraction.name, grader.checker.name)
-    grading_key = digest(GRADING_RULES, written.plan.key, questions.digest, rules)
-    found = WrittenMetrics(
-        key=written.plan.key,
-        grading_key=grading_key,
-        task=task,
-        purpose=purpose,
-        extraction=grader.extraction.name,
-        checker=grader.checker.name,
-        metrics=scores.flat,
-        scores=scores,
-        controls=controls,
-        grader_error=grader_error,
-    )
-    write_atomic(graded_path(written, found), b"".join(to_json(each) + b"\n" for each in graded))
-    write_atomic(written.folder / f"metrics-{grading_key[:8]}.json", to_json(found, indent=2))
-    return found
-
-
-def graded_path(written: Written, found: WrittenMetrics) -> Path:
-    """Where the verdict on each text stands."""
-    return written.folder / f"graded-{found.grading_key[:8]}.jsonl"
 
 
 _LOWEST_TEMPERATURE = 0.001
@@ -268,55 +215,33 @@ def _check_writing(writing: Writing, samples: int) -> None:
         raise InputError("a stop text is empty")
 
 
-def _write(
-    backend: Backend, questions: QuestionSet, plan: WritingPlan, there: set[tuple[str, int]]
-) -> Iterator[SealedText]:
-    """Texts that are not there yet, all first ones before all second ones."""
-    for sample in range(plan.samples):
-        left = [question for question in questions.questions if (question.id, sample) not in there]
-        writing = replace(plan.writing, seed=plan.writing.seed + sample)
-        coming = backend.generate([question.prompt for question in left], writing) if left else iter(())
-        for question in left:
+def _left(folder: Path, plan: WritingPlan, questions: QuestionSet) -> list[tuple[OpenQuestion, int]]:
+    """Questions and samples without a text, all first ones before all second ones."""
+    there = {(line.id, line.sample) for line in _lines(folder, plan, questions)}
+    samples = range(plan.samples)
+    return [(each, sample) for sample in samples for each in questions.questions if (each.id, sample) not in there]
+
+
+def _write(backend: Backend, left: Sequence[tuple[OpenQuestion, int]], writing: Writing) -> Iterator[SealedText]:
+    """The texts that are left, each sample with its own seed."""
+    for sample, group in groupby(left, key=lambda each: each[1]):
+        asked = [question for question, _ in group]
+        coming = backend.generate([question.prompt for question in asked], replace(writing, seed=writing.seed + sample))
+        for question in asked:
             written = next(coming, None)
             if written is None:
                 raise InputError(
                     f"the model gave nothing for question {question.id!r}",
                     remedy="see wholestack.testing.evals_backend",
                 )
-            yield _sealed(question.id, sample, written, plan.key)
+            yield SealedText(id=question.id, sample=sample, written=written)
 
 
-def _sealed(question: str, sample: int, written: Generation, key: str) -> SealedText:
-    check = digest(key, question, sample, to_builtins(written))
-    return SealedText(id=question, sample=sample, written=written, check=check)
-
-
-def _lines(folder: Path, plan: WritingPlan, questions: QuestionSet) -> Sequence[SealedText]:
-    """The acknowledged texts, each bound to this writing and there once."""
+def _lines(folder: Path, plan: WritingPlan, questions: QuestionSet) -> list[SealedText]:
+    """The acknowledged texts, each of a question of the set."""
     known = {question.id for question in questions.questions}
-    path = folder / TEXTS_FILE
-    found: dict[tuple[str, int], SealedText] = {}
-    for number, line in enumerate(iterate_journal(path, SealedText), start=1):
-        place = (line.id, line.sample)
-        sound = _sealed(line.id, line.sample, line.written, plan.key).check == line.check
-        if not sound or line.id not in known or not 0 <= line.sample < plan.samples or place in found:
-            raise RecordError(
-                f"{path}:{number}: is damaged, doubled, or from another writing",
-                remedy=f"remove that line, and its text is written again: sed -i {number}d {quote(str(path))}",
-            )
-        found[place] = line
-    return list(found.values())
-
-
-def _begin(folder: Path, plan: WritingPlan) -> None:
-    path = folder / PLAN_FILE
-    if path.exists():
-        there = from_json(WritingPlan, read_file(path), where=str(path))
-        if there.key != plan.key:
-            raise RunDirectoryError(
-                f"{folder}: is the writing {there.key}, not {plan.key}", remedy="choose another --out"
-            )
-        return
-    if (folder / TEXTS_FILE).exists():
-        raise RunDirectoryError(f"{folder}: has texts and no {PLAN_FILE}", remedy="choose another --out")
-    write_atomic(path, to_json(plan, indent=2))
+    return WRITTEN.read_lines(
+        folder,
+        plan.key,
+        lambda line: (line.id, line.sample) if line.id in known and 0 <= line.sample < plan.samples else None,
+    )

@@ -42,6 +42,8 @@ class Graded(Record):
     """Whether the text was cut at the most tokens, which is why an answer may be missing."""
     tokens: int = 0
     """Tokens written."""
+    seal: str = ""
+    """What binds a line of a file to how and of what it was judged; empty as a grader gives it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,15 +9,16 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from wholestack.errors import InputError
 from wholestack.evals.reading import read_file
 from wholestack.evals.rows import NOT_TEXT
 from wholestack.evals.written.extraction import Extraction
-from wholestack.record import Record, digest
+from wholestack.journal import write_atomic
+from wholestack.record import Record, digest, from_json, to_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +35,8 @@ class OpenQuestion(Record):
     """The right answer, a pattern or a schema, as the checker wants it."""
     choices: tuple[str, ...] = ()
     """Possible answers, where there are such."""
-    row: dict[str, Any]
-    """The whole line, for a checker of the user's."""
+    row: dict[str, Any] = field(default_factory=dict)
+    """The whole line, for a checker of the user's; not kept in a folder of results."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +57,44 @@ class QuestionSet:
     def digest(self) -> str:
         """Identity of prompts and right answers."""
         return digest([[each.id, each.group, each.prompt, each.gold, list(each.choices)] for each in self.questions])
+
+    def save(self, folder: Path) -> None:
+        """Write them as they were asked, without their rows, into a file that their digest names.
+
+        Raises:
+            RunDirectoryError: the folder cannot be written.
+        """
+        lines = b"".join(to_json(replace(each, row={})) + b"\n" for each in self.questions)
+        write_atomic(questions_path(folder, self.digest), lines)
+
+    @classmethod
+    def load(cls, folder: Path, digest: str) -> Self:
+        """Read what :meth:`save` wrote.
+
+        Raises:
+            InputError: the file is missing, or is not what the digest names.
+            RecordError: a line does not decode.
+        """
+        path = questions_path(folder, digest)
+        raw = read_file(path, remedy="run the same wholestack evals write again: the texts are kept")
+        lines = raw.splitlines()
+        found = cls(
+            questions=tuple(
+                from_json(OpenQuestion, line, where=f"{path}:{n}") for n, line in enumerate(lines, start=1)
+            ),
+            sha256=hashlib.sha256(raw).hexdigest(),
+        )
+        if found.digest != digest:
+            raise InputError(
+                f"{path}: was changed after it was kept as {digest}",
+                remedy="run the same wholestack evals write again: the texts are kept",
+            )
+        return found
+
+
+def questions_path(folder: Path, digest: str) -> Path:
+    """Where the questions of a digest stand in a folder of results."""
+    return folder / f"questions-{digest[:8]}.jsonl"
 
 
 def read_questions(
