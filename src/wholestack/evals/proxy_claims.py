@@ -26,7 +26,7 @@ from wholestack.claim import Claim, seal, status_of
 from wholestack.errors import InputError
 from wholestack.evals.goals import Target, read_goal, targets
 from wholestack.evals.proxies import DRAWS, Agreement, Ranked, proxy_of, rank_share, turned
-from wholestack.evals.ranking import Pairs, Rank, draw_models, interval_of_share, pairs_told_apart
+from wholestack.evals.ranking import Pairs, RankAgreement, draw_models, interval_of_share, pairs_told_apart
 from wholestack.finding import Finding, Status, finding
 from wholestack.record import Record
 from wholestack.runs import RunDirectory, RunReader
@@ -55,7 +55,7 @@ class Look(Record):
     """New models, in the order in which they were first measured."""
     pairs: int
     """Pairs with one of them that the goal tells apart."""
-    share: Rank | None
+    share: RankAgreement | None
     """Of these ranked alike; ``None`` where there are none."""
     at: float
     """Seconds since the epoch."""
