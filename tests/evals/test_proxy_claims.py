@@ -10,7 +10,7 @@ from wholestack.claim import seal, status_of
 from wholestack.errors import InputError
 from wholestack.evals.goals import Target, measure_goal
 from wholestack.evals.measured import Numbers
-from wholestack.evals.proxies import goal_ranked, join
+from wholestack.evals.proxies import beside_target, goal_ranked
 from wholestack.evals.proxy_claims import (
     ERROR,
     LOOKS,
@@ -175,7 +175,7 @@ def _looked_at_all_the_time(share, *, claimed, models, seed):
     )
     taken = 0
     for count in range(23, 21 + models, 3):
-        ranked = join(known[:count], rows[:count], {"proxy": "higher"}, target="g", better="higher")
+        ranked = beside_target(known[:count], rows[:count], {"proxy": "higher"}, target="g", better="higher")
         looks = due_looks(claim, ranked, known[:count], taken=taken, at=0.0, draws=200)
         taken += len(looks)
         if looks and judged(claim, looks[-1]) != "unknown":
