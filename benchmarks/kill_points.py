@@ -27,7 +27,7 @@ from tests.experiments.tiny import tiny_recipe
 
 from wholestack.experiments import rehearsal
 from wholestack.experiments.records import PHASES, SUGGESTIONS, TRIALS, PhaseRecord, SuggestionRecord, TrialRecord
-from wholestack.launch.processes import marked_processes
+from wholestack.processes import marked_processes
 from wholestack.runs import CLAIMS, FINDINGS, RunReader
 
 OWNER = """

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from wholestack.launch import Job
 from wholestack.launch.local import LocalEngine
-from wholestack.launch.processes import descendants
+from wholestack.processes import descendants
 
 MODULES = ("numpy", "torch")
 

@@ -6,7 +6,13 @@ import os
 for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
+import secrets
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import HealthCheck, settings
+
+from wholestack.processes import end_leftovers
 
 settings.register_profile(
     "suite",
@@ -15,3 +21,11 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("suite")
+
+
+@pytest.fixture
+def token() -> Iterator[str]:
+    """Marks the processes of a test; what still carries it at the end is ended."""
+    token = f"test-{secrets.token_hex(6)}"
+    yield token
+    end_leftovers(token)

@@ -10,6 +10,7 @@ A faulty machine, a bad item or a failed trial is a value (a Finding, an outcome
     │   └── RunBusyError           another live process holds it
     ├── DataError                  text or a shard cannot be used
     ├── FitError                   the points cannot support a fit
+    ├── SandboxError               untrusted code cannot be kept in, or its run not followed
     └── EngineError                a job could not be started or followed
 
 Every class takes one message and an optional ``remedy``, printed behind it.
@@ -55,6 +56,10 @@ class DataError(WholestackError):
 
 class FitError(WholestackError):
     """The points cannot support the fit that was asked for."""
+
+
+class SandboxError(WholestackError):
+    """Untrusted code cannot be isolated here, or a run of it could not be followed to its end."""
 
 
 class EngineError(WholestackError):

@@ -37,7 +37,7 @@ from wholestack.experiments.rehearsal import token_of
 from wholestack.experiments.sources import sources_of
 from wholestack.experiments.specs import TrainingSpec
 from wholestack.journal import read_journal
-from wholestack.launch.processes import marked_processes
+from wholestack.processes import marked_processes
 from wholestack.record import from_json, to_json
 from wholestack.runs import RunReader
 

@@ -31,7 +31,7 @@ from wholestack.experiments.records import (
 from wholestack.experiments.scheduling import next_suggestion
 from wholestack.experiments.settlement import recipe_of
 from wholestack.experiments.specs import TrainingResult
-from wholestack.launch.processes import marked_processes
+from wholestack.processes import marked_processes
 from wholestack.record import from_json
 from wholestack.runs import RunReader
 

@@ -23,7 +23,7 @@ from wholestack.experiments.records import (
     SuggestionRecord,
     TrialRecord,
 )
-from wholestack.launch.processes import marked_processes
+from wholestack.processes import marked_processes
 from wholestack.report.rehearsal import write_report
 from wholestack.runs import CLAIMS, RunReader
 

@@ -13,7 +13,7 @@ from wholestack.errors import InputError
 from wholestack.experiments import rehearsal
 from wholestack.experiments.progress import Progress
 from wholestack.experiments.why import broken_first
-from wholestack.launch.processes import marked_processes
+from wholestack.processes import marked_processes
 from wholestack.runs import RunDirectory, RunReader
 from wholestack.testing.throttle import throttled
 

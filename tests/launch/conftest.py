@@ -1,7 +1,6 @@
 """Engines that prove, when a test ends, that they left no process behind; and pids told through a fifo."""
 
 import os
-import secrets
 import select
 import subprocess
 import sys
@@ -11,16 +10,9 @@ from pathlib import Path
 import pytest
 
 from wholestack.launch.local import LocalEngine
-from wholestack.launch.processes import end_leftovers, marked_processes
+from wholestack.processes import marked_processes
 
 HERE = Path(__file__).parent
-
-
-@pytest.fixture
-def token() -> Iterator[str]:
-    token = f"test-{secrets.token_hex(6)}"
-    yield token
-    end_leftovers(token)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from conftest import survivors
 from wholestack.errors import EngineError, InputError
 from wholestack.launch import Job, JobState, Limits
 from wholestack.launch.local import LocalEngine
-from wholestack.launch.processes import descendants
+from wholestack.processes import descendants
 from wholestack.testing.engines import EngineConformance, collect
 
 

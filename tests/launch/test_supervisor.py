@@ -9,7 +9,7 @@ import pytest
 
 from conftest import survivors
 from wholestack.launch import Job, Limits
-from wholestack.launch.processes import descendants, end_leftovers, marked_processes
+from wholestack.processes import descendants, end_leftovers, marked_processes
 from wholestack.testing.engines import collect
 
 # Function, and how many processes it brings up.

@@ -19,7 +19,9 @@ from wholestack.errors import EngineError
 from wholestack.launch.failures import Ending, Intervention, classify, signal_name
 from wholestack.launch.job import JobState
 from wholestack.launch.logs import CappedLog
-from wholestack.launch.processes import (
+from wholestack.launch.wire import Report, Request, line_of
+from wholestack.launch.worker import become_worker
+from wholestack.processes import (
     MemoryGauge,
     become_subreaper,
     descendants,
@@ -30,8 +32,6 @@ from wholestack.launch.processes import (
     reap,
     resident_bytes,
 )
-from wholestack.launch.wire import Report, Request, line_of
-from wholestack.launch.worker import become_worker
 
 SAMPLE_S = 0.1
 END_S = 10.0

@@ -19,9 +19,9 @@ from typing import Self
 
 from wholestack.errors import EngineError
 from wholestack.launch.job import Job, JobState
-from wholestack.launch.processes import MARK, check_token, end_leftovers, require_linux
 from wholestack.launch.wire import STDERR_LOG, STDOUT_LOG, Lines, Order, Report, Request, line_of, lost, request_of
 from wholestack.launch.worker import THREAD_VARIABLES
+from wholestack.processes import MARK, check_token, end_leftovers, require_linux
 from wholestack.record import from_json
 
 __all__ = ["LocalEngine", "end_leftovers"]

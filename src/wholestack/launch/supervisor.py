@@ -22,8 +22,8 @@ from typing import NoReturn
 
 from wholestack.errors import EngineError
 from wholestack.launch.keeper import keep
-from wholestack.launch.processes import become_subreaper, end_children, name_process, reap
 from wholestack.launch.wire import Lines, Order, Report, Request, line_of, lost
+from wholestack.processes import become_subreaper, end_children, name_process, reap
 from wholestack.record import from_json
 
 _READ_BYTES = 1 << 16

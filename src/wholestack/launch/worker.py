@@ -19,8 +19,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
-from wholestack.launch.processes import MARK, die_with_parent, name_process
 from wholestack.launch.wire import Request
+from wholestack.processes import MARK, die_with_parent, name_process
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from wholestack.errors import InputError
-from wholestack.launch.processes import descendants
+from wholestack.processes import descendants
 
 Send = Callable[[int, signal.Signals], None]
 Wait = Callable[[float], bool]

@@ -5,8 +5,8 @@ import socket
 import subprocess
 import sys
 
-from wholestack.launch import processes
-from wholestack.launch.processes import MARK, MemoryGauge, descendants, marked_processes, resident_bytes
+from wholestack import processes
+from wholestack.processes import MARK, MemoryGauge, descendants, marked_processes, resident_bytes
 
 
 def test_a_process_knows_its_own_size_and_a_gone_one_has_none():
@@ -74,7 +74,7 @@ def test_descendants_and_marks_are_found(token):
 
 
 def test_the_caller_is_spared_though_it_carries_the_token(token):
-    code = f"from wholestack.launch.processes import end_leftovers; print(end_leftovers({token!r}))"
+    code = f"from wholestack.processes import end_leftovers; print(end_leftovers({token!r}))"
     environment = {**os.environ, MARK: token}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True)
     assert done.stdout == b"0\n"

@@ -1,0 +1,81 @@
+"""How a run ended, and what came out of it."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from wholestack.errors import RecordError
+from wholestack.record import Record
+
+
+class Isolation(StrEnum):
+    """What stood between the program and this machine."""
+
+    BUBBLEWRAP = "bubblewrap"
+    """Own namespaces of users, processes, network, mounts, IPC, host name and cgroups, an empty file system with an
+    interpreter in it, a system call filter, an unprivileged user."""
+    PROCESS = "process"
+    """A plain process with resource limits: it sees this machine's files and network. Only for code that is trusted."""
+
+
+class Ending(StrEnum):
+    """Why the program ran no longer."""
+
+    EXITED = "exited"
+    """By itself; ``exit_code`` is 128 + n where signal n ended it."""
+    TIMED_OUT = "timed_out"
+    OUTPUT_EXCEEDED = "output_exceeded"
+    MEMORY_EXCEEDED = "memory_exceeded"
+    """All its processes together; one alone gets a ``MemoryError`` first."""
+    FILES_EXCEEDED = "files_exceeded"
+    """Too many files; too many bytes are an ``OSError`` first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome(Record):
+    """What one run gave. All of it was made by untrusted code: bytes to look at, never to evaluate."""
+
+    isolation: Isolation
+    ending: Ending
+    exit_code: int | None
+    """``None`` when it was ended from outside."""
+    stdout: bytes
+    """As much as came before the end, at most ``Limits.output_bytes``."""
+    stderr: bytes
+    result: bytes
+    """What the program wrote to its result channel."""
+    seconds: float
+    """From the start of the sandbox to the proof that nothing is left of it."""
+    peak_bytes: int
+    """Most resident memory of all processes that was seen; 0 if the run was too short to look."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the program ended by itself, with exit code 0."""
+        return self.ending is Ending.EXITED and self.exit_code == 0
+
+    def value(self) -> Any:
+        """The JSON value in the result channel.
+
+        Raises:
+            RecordError: there is none, it is cut off, not JSON, or more than one: the program may have written
+                there what it wanted.
+        """
+        if not self.result:
+            raise RecordError(f"the program gave no result ({self.describe()})")
+        try:
+            return msgspec.json.decode(self.result)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+            raise RecordError(f"the program's result is not one JSON value: {error} ({self.describe()})") from error
+
+    def describe(self) -> str:
+        """The ending in a few words."""
+        if self.ending is Ending.EXITED:
+            how = f"exit code {self.exit_code}"
+            if self.exit_code is not None and self.exit_code > 128:
+                how += f", ended by signal {self.exit_code - 128}"
+        else:
+            how = f"ended from outside: {self.ending.replace('_', ' ')}"
+        return f"{how}, after {self.seconds:.2f} s"

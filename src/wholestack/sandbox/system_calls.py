@@ -1,0 +1,179 @@
+"""The system call filter: a classic BPF program that the kernel runs before every call of the untrusted program.
+
+Namespaces already take the objects away; the filter takes away the parts of the kernel that untrusted Python has no
+use for, that namespaces do not cover (vsock, kernel keys, memory without a file name) or that make new namespaces.
+Everything else is allowed, since the list of what Python needs differs between versions.
+
+Sources: seccomp(2), linux/filter.h, linux/audit.h; numbers from arch/x86/entry/syscalls/syscall_64.tbl and
+include/uapi/asm-generic/unistd.h. The aarch64 column is compared with the headers, but has not been run.
+"""
+
+import errno
+import struct
+from dataclasses import dataclass
+
+from wholestack.errors import SandboxError
+
+_LOAD_WORD = 0x20
+_JUMP_EQUAL = 0x15
+_JUMP_GREATER_EQUAL = 0x35
+_JUMP_ANY_BIT = 0x45
+_RETURN = 0x06
+
+_ALLOW = 0x7FFF0000
+_ERRNO = 0x00050000
+_KILL_PROCESS = 0x80000000
+
+# Offsets in struct seccomp_data. Arguments are 64 bits wide; what is looked at is a 32-bit int of the callee, which
+# the kernel takes from the low half whatever stands in the high one.
+_NUMBER, _ARCHITECTURE, _ARGUMENT = 0, 4, 16
+
+NEW_NAMESPACES = 0x7E020000
+"""CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET."""
+SOCKET_FAMILIES = (1, 2, 10)
+"""AF_UNIX, AF_INET and AF_INET6: within the own network namespace they reach nobody. vsock would reach the host."""
+TERMINAL_REQUESTS = (0x5412, 0x541C)
+"""TIOCSTI and TIOCLINUX put characters into somebody's terminal."""
+
+# name: (x86_64, aarch64); None where the architecture lacks it.
+DENIED: dict[str, tuple[int | None, int | None]] = {
+    "acct": (163, 89),
+    "add_key": (248, 217),
+    "adjtimex": (159, 171),
+    "bpf": (321, 280),
+    "chroot": (161, 51),
+    "clock_adjtime": (305, 266),
+    "clock_settime": (227, 112),
+    "delete_module": (176, 106),
+    "fanotify_init": (300, 262),
+    "finit_module": (313, 273),
+    "fsconfig": (431, 431),
+    "fsmount": (432, 432),
+    "fsopen": (430, 430),
+    "fspick": (433, 433),
+    "init_module": (175, 105),
+    "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427),
+    "io_uring_setup": (425, 425),
+    "ioperm": (173, None),
+    "iopl": (172, None),
+    "kcmp": (312, 272),
+    "kexec_file_load": (320, 294),
+    "kexec_load": (246, 104),
+    "keyctl": (250, 219),
+    "lookup_dcookie": (212, 18),
+    "memfd_create": (319, 279),
+    "memfd_secret": (447, 447),
+    "modify_ldt": (154, None),
+    "mount": (165, 40),
+    "mount_setattr": (442, 442),
+    "move_mount": (429, 429),
+    "msgget": (68, 186),
+    "name_to_handle_at": (303, 264),
+    "open_by_handle_at": (304, 265),
+    "open_tree": (428, 428),
+    "perf_event_open": (298, 241),
+    "personality": (135, 92),
+    "pidfd_getfd": (438, 438),
+    "pivot_root": (155, 41),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "ptrace": (101, 117),
+    "quotactl": (179, 60),
+    "reboot": (169, 142),
+    "request_key": (249, 218),
+    "setns": (308, 268),
+    "settimeofday": (164, 170),
+    "shmget": (29, 194),
+    "swapoff": (168, 225),
+    "swapon": (167, 224),
+    "syslog": (103, 116),
+    "umount2": (166, 39),
+    "unshare": (272, 97),
+    "userfaultfd": (323, 282),
+    "vhangup": (153, 58),
+    "vmsplice": (278, 75),
+}
+LOOKED_AT: dict[str, tuple[int, int]] = {
+    "clone": (56, 220),
+    "clone3": (435, 435),
+    "ioctl": (16, 29),
+    "socket": (41, 198),
+}
+"""Calls that depend on their arguments. clone3 keeps its flags in memory, where a filter cannot look: it is answered
+as "not in this kernel", upon which the C library takes clone."""
+
+_ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
+"""Machine name: column and AUDIT_ARCH value."""
+_X32 = 0x40000000
+"""Numbers from here on are the x32 variants of x86_64's calls, which would pass by the list."""
+
+
+@dataclass(slots=True)
+class _Program:
+    """Instructions, each 8 bytes: code, jump if true, jump if false, constant."""
+
+    code: bytes = b""
+
+    def add(self, code: int, constant: int, *, true: int = 0, false: int = 0) -> None:
+        self.code += struct.pack("=HBBI", code, true, false, constant)
+
+    def answer_if(self, number: int, answer: int) -> None:
+        """With a call's number in the register: give this answer if it is that call."""
+        self.add(_JUMP_EQUAL, number, false=1)
+        self.add(_RETURN, answer)
+
+
+def filter_program(machine: str) -> bytes:
+    """The filter for this kind of processor, as bubblewrap's ``--seccomp`` reads it.
+
+    Args:
+        machine: As ``os.uname().machine`` says it.
+
+    Raises:
+        SandboxError: no table for this processor.
+    """
+    if machine not in _ARCHITECTURES:
+        raise SandboxError(f"no system call filter for processor {machine!r}: known are {', '.join(_ARCHITECTURES)}")
+    column, architecture = _ARCHITECTURES[machine]
+    program = _Program()
+    program.add(_LOAD_WORD, _ARCHITECTURE)
+    program.add(_JUMP_EQUAL, architecture, true=1)
+    program.add(_RETURN, _KILL_PROCESS)
+    program.add(_LOAD_WORD, _NUMBER)
+    if machine == "x86_64":
+        program.add(_JUMP_GREATER_EQUAL, _X32, false=1)
+        program.add(_RETURN, _ERRNO | errno.ENOSYS)
+    for numbers in DENIED.values():
+        number = numbers[column]
+        if number is not None:
+            program.answer_if(number, _ERRNO | errno.EPERM)
+    program.answer_if(LOOKED_AT["clone3"][column], _ERRNO | errno.ENOSYS)
+    _refuse_argument(program, LOOKED_AT["clone"][column], 0, any_bit=NEW_NAMESPACES)
+    _refuse_argument(program, LOOKED_AT["ioctl"][column], 1, values=TERMINAL_REQUESTS)
+    _allow_argument(program, LOOKED_AT["socket"][column], 0, SOCKET_FAMILIES, _ERRNO | errno.EAFNOSUPPORT)
+    program.add(_RETURN, _ALLOW)
+    return program.code
+
+
+def _refuse_argument(
+    program: _Program, number: int, argument: int, *, any_bit: int = 0, values: tuple[int, ...] = ()
+) -> None:
+    """EPERM if the call's argument has one of the bits or is one of the values, else allow."""
+    tests = [(_JUMP_ANY_BIT, any_bit)] if any_bit else [(_JUMP_EQUAL, value) for value in values]
+    program.add(_JUMP_EQUAL, number, false=3 + len(tests))
+    program.add(_LOAD_WORD, _ARGUMENT + 8 * argument)
+    for index, (code, constant) in enumerate(tests):
+        program.add(code, constant, true=len(tests) - index)
+    program.add(_RETURN, _ALLOW)
+    program.add(_RETURN, _ERRNO | errno.EPERM)
+
+
+def _allow_argument(program: _Program, number: int, argument: int, values: tuple[int, ...], otherwise: int) -> None:
+    """Allow the call only with one of these values."""
+    program.add(_JUMP_EQUAL, number, false=3 + len(values))
+    program.add(_LOAD_WORD, _ARGUMENT + 8 * argument)
+    for index, value in enumerate(values):
+        program.add(_JUMP_EQUAL, value, true=len(values) - index)
+    program.add(_RETURN, otherwise)
+    program.add(_RETURN, _ALLOW)

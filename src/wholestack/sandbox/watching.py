@@ -1,0 +1,272 @@
+"""Follows one run from its start to the proof that nothing is left of it.
+
+The proof is the kernel's: the process whose end is awaited is the first of a process namespace, and it cannot end
+before all others in it are gone (pid_namespaces(7)); for a plain process it is a subreaper that found no child left.
+"""
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from wholestack.errors import SandboxError
+from wholestack.processes import descendants, proportional_bytes, resident_bytes
+from wholestack.sandbox.container import Container, Start
+from wholestack.sandbox.limits import Limits
+from wholestack.sandbox.outcome import Ending, Outcome
+
+STANDS = b"!"
+"""What the first code inside writes to the result channel before it becomes the program."""
+END_S = 10.0
+"""How long the kernel gets to end what was killed."""
+_SAMPLE_S = 0.05
+_BLOCK_BYTES = 1 << 16
+_LONGEST_COMPLAINT = 500
+
+
+class Watch:
+    """One run.
+
+    Args:
+        container: How to start it.
+        letter: What the first code inside reads from its standard input.
+        limits: Caps.
+        hash_seed: Of the inner interpreter; ``None`` for a random one.
+        folder: Where the program works, if the container needs a folder.
+    """
+
+    def __init__(
+        self, container: Container, letter: bytes, *, limits: Limits, hash_seed: int | None, folder: Path | None
+    ) -> None:
+        self._container = container
+        self._letter = memoryview(letter)
+        self._limits = limits
+        self._folder = folder
+        self._ending = Ending.EXITED
+        self._killed = False
+        self._first: int | None = None
+        """pidfd of the process whose end is the end of all."""
+        self._first_pid = 0
+        self._peak_bytes = 0
+        self._texts = {name: bytearray() for name in ("stdout", "stderr", "result", "status")}
+        self._begin = time.monotonic()
+        self._deadline = self._begin + limits.wall_s
+        with contextlib.ExitStack() as opened:
+            pipes = {name: _pipe(opened) for name in ("result", "status")}
+            start = container.start(
+                limits=limits, status=pipes["status"][1], channel=pipes["result"][1], hash_seed=hash_seed, folder=folder
+            )
+            for descriptor in start.only_for_start:
+                opened.callback(os.close, descriptor)
+            self._process = _started(start, folder)
+        self._sources = {name: source for name, (source, _) in pipes.items()}
+
+    def follow(self) -> Outcome:
+        """Wait until it ends or has to be ended.
+
+        Raises:
+            SandboxError: the sandbox did not start, or something in it does not die.
+        """
+        with contextlib.ExitStack() as opened:
+            opened.callback(self._end_for_good)
+            for source in self._sources.values():
+                opened.callback(os.close, source)
+            self._selector = opened.enter_context(selectors.DefaultSelector())
+            opened.enter_context(self._process)
+            gone = os.pidfd_open(self._process.pid)
+            opened.callback(os.close, gone)
+            self._listen(gone)
+            self._loop(gone)
+            self._await_the_end()
+            for key in list(self._selector.get_map().values()):
+                if isinstance(key.data, str):
+                    self._read_rest(key)
+            return self._outcome()
+
+    def _listen(self, gone: int) -> None:
+        for name, stream in (("stdout", self._process.stdout), ("stderr", self._process.stderr)):
+            if stream is not None:
+                self._sources[name] = stream.fileno()
+        for name, source in self._sources.items():
+            os.set_blocking(source, False)
+            self._selector.register(source, selectors.EVENT_READ, name)
+        if self._process.stdin is not None:
+            os.set_blocking(self._process.stdin.fileno(), False)
+            self._selector.register(self._process.stdin, selectors.EVENT_WRITE, None)
+        self._selector.register(gone, selectors.EVENT_READ, None)
+
+    def _loop(self, gone: int) -> None:
+        sample_at = self._begin + _SAMPLE_S
+        while True:
+            now = time.monotonic()
+            for key, events in self._selector.select(max(0.0, min(sample_at, self._deadline) - now)):
+                if key.fd == gone:
+                    return
+                if events & selectors.EVENT_WRITE:
+                    self._write()
+                else:
+                    self._read(key)
+            now = time.monotonic()
+            if now >= self._deadline:
+                if self._killed:
+                    raise SandboxError(
+                        f"something in the sandbox does not die within {END_S:g} s: it hangs in the kernel"
+                    )
+                self._kill(Ending.TIMED_OUT)
+            elif now >= sample_at:
+                self._sample()
+                sample_at = time.monotonic() + _SAMPLE_S
+
+    def _write(self) -> None:
+        stdin = self._process.stdin
+        if stdin is None:
+            return
+        try:
+            self._letter = self._letter[os.write(stdin.fileno(), self._letter[:_BLOCK_BYTES]) :]
+        except BlockingIOError:
+            return
+        except BrokenPipeError:
+            self._letter = memoryview(b"")
+        if not self._letter:
+            self._selector.unregister(stdin)
+            stdin.close()
+
+    def _read(self, key: selectors.SelectorKey) -> bool:
+        """Take one block of a pipe; false when there is no more."""
+        text, most = self._texts[key.data], self._limits.output_bytes + len(STANDS)
+        try:
+            block = os.read(key.fd, _BLOCK_BYTES)
+        except BlockingIOError:
+            return False
+        text += block
+        if not block:
+            self._selector.unregister(key.fd)
+        elif key.data == "status":
+            self._note_first()
+        elif len(text) > most:
+            del text[most:]
+            self._kill(Ending.OUTPUT_EXCEEDED)
+            return False
+        return bool(block)
+
+    def _read_rest(self, key: selectors.SelectorKey) -> None:
+        """What was written before the end and not yet read. Nobody is left to write more."""
+        while self._read(key):
+            pass
+
+    def _note_first(self) -> None:
+        if self._first is None and (pid := _documents(self._texts["status"]).get("child-pid")):
+            with contextlib.suppress(ProcessLookupError):
+                self._first, self._first_pid = os.pidfd_open(pid), pid
+
+    def _sample(self) -> None:
+        if not self._texts["result"] or self._first is None or self._killed:
+            return  # before it stands, what it holds is still this machine's
+        pids = [self._first_pid, *descendants(self._first_pid)]
+        held = sum(map(resident_bytes, pids))
+        if held > self._limits.memory_bytes:  # pages that they share were counted often: look closer
+            held = sum(map(proportional_bytes, pids))
+        self._peak_bytes = max(self._peak_bytes, held)
+        if held > self._limits.memory_bytes:
+            self._kill(Ending.MEMORY_EXCEEDED)
+        elif self._container.holds_too_much(self._first_pid, self._limits, self._folder):
+            self._kill(Ending.FILES_EXCEEDED)
+
+    def _kill(self, why: Ending) -> None:
+        """End all of it; the first reason stands."""
+        if not self._killed:
+            self._killed, self._ending = True, why
+            self._deadline = time.monotonic() + END_S
+            self._signal()
+
+    def _signal(self) -> None:
+        """SIGKILL to the first process, whose end is the end of all; to the container where there is none yet."""
+        if self._first is None:
+            self._process.kill()
+            return
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._first, signal.SIGKILL)
+
+    def _await_the_end(self) -> None:
+        """The container has gone; what it contained must be too."""
+        if self._first is None:
+            return
+        with selectors.DefaultSelector() as waiting:
+            waiting.register(self._first, selectors.EVENT_READ)
+            if not waiting.select(0.0):
+                self._signal()
+                if not waiting.select(END_S):
+                    raise SandboxError(f"process {self._first_pid} of the sandbox does not die within {END_S:g} s")
+
+    def _end_for_good(self) -> None:
+        """Also when we are interrupted."""
+        if self._process.returncode is None:
+            self._signal()
+            self._process.kill()
+            self._process.wait()
+        if self._first is not None:
+            os.close(self._first)
+
+    def _outcome(self) -> Outcome:
+        result = bytes(self._texts["result"])
+        exit_code = _documents(self._texts["status"]).get("exit-code")
+        if self._ending is Ending.EXITED and (not result.startswith(STANDS) or exit_code is None):
+            complaint = bytes(self._texts["stderr"][-_LONGEST_COMPLAINT:]).decode(errors="replace").strip()
+            raise SandboxError(
+                f"the sandbox did not start: {complaint or f'exit code {self._process.wait()}'}",
+                remedy="'wholestack sandbox probe' says what this machine lacks",
+            )
+        cap = self._limits.output_bytes
+        return Outcome(
+            isolation=self._container.isolation,
+            ending=self._ending,
+            exit_code=exit_code if self._ending is Ending.EXITED else None,
+            stdout=bytes(self._texts["stdout"][:cap]),
+            stderr=bytes(self._texts["stderr"][:cap]),
+            result=result.removeprefix(STANDS),
+            seconds=time.monotonic() - self._begin,
+            peak_bytes=self._peak_bytes,
+        )
+
+
+def _started(start: Start, folder: Path | None) -> subprocess.Popen[bytes]:
+    owner: dict[str, Any] = {} if start.user is None else {"user": start.user, "group": start.user, "extra_groups": []}
+    try:
+        return subprocess.Popen(
+            start.command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            pass_fds=start.inherited,
+            env=dict(start.environment),
+            cwd=folder or "/",
+            bufsize=0,
+            **owner,
+        )
+    except OSError as error:
+        raise SandboxError(f"{start.command[0]} does not start: {error.strerror}") from error
+
+
+def _pipe(opened: contextlib.ExitStack) -> tuple[int, int]:
+    """A pipe whose end for writing is closed with the stack."""
+    source, sink = os.pipe()
+    opened.callback(os.close, sink)
+    return source, sink
+
+
+def _documents(status: bytes | bytearray) -> Mapping[str, Any]:
+    """The keys of all complete lines of the container's status."""
+    merged: dict[str, Any] = {}
+    for line in _complete_lines(bytes(status)):
+        merged |= json.loads(line)
+    return merged
+
+
+def _complete_lines(text: bytes) -> Iterator[bytes]:
+    return (line for line in text.split(b"\n")[:-1] if line.strip())

@@ -1,0 +1,54 @@
+"""The sandbox of this machine, and the plain process that stands where there is none."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from wholestack.sandbox import Isolation, Sandbox
+from wholestack.sandbox.image import default_folder, image_of_this_interpreter
+from wholestack.sandbox.plain import PlainProcess
+
+
+@pytest.fixture(scope="session")
+def image() -> Path:
+    return image_of_this_interpreter(default_folder())
+
+
+@pytest.fixture(scope="session")
+def isolated() -> Sandbox:
+    """Not skipped where it is missing: the gate installs bubblewrap."""
+    sandbox = Sandbox.open()
+    assert sandbox.isolation is Isolation.BUBBLEWRAP
+    return sandbox
+
+
+@pytest.fixture(scope="session")
+def plain(image: Path) -> Sandbox:
+    return Sandbox(PlainProcess(image))
+
+
+@pytest.fixture(params=["bubblewrap", "process"])
+def sandbox(request: pytest.FixtureRequest, isolated: Sandbox, plain: Sandbox) -> Sandbox:
+    return isolated if request.param == "bubblewrap" else plain
+
+
+@pytest.fixture
+def processes_named() -> Callable[[str], list[int]]:
+    """Processes of this machine whose command line begins with a word."""
+
+    def find(word: str) -> list[int]:
+        return [
+            int(entry.name)
+            for entry in Path("/proc").iterdir()
+            if entry.name.isdigit() and _command_line(entry).startswith(word.encode() + b"\0")
+        ]
+
+    return find
+
+
+def _command_line(process: Path) -> bytes:
+    try:
+        return (process / "cmdline").read_bytes()
+    except OSError:
+        return b""
