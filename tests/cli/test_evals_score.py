@@ -265,7 +265,7 @@ def test_beside_the_numbers_stands_what_they_stand_for(write, command, tmp_path)
             main(["evals", *arguments])
     _, out, _ = command("sums.jsonl", "--model", "memory")
     assert "answer_bpb: ranks as 'wanted' does in 1.00 of pairs" in " ".join(out.split())
-    assert "the others were never measured beside it" in out
+    assert "the others: how it ranks beside the goal 'wanted' was never measured" in out
     assert max(map(len, out.splitlines())) <= 80
     document = json.loads(command("sums.jsonl", "--model", "memory", "--json")[1])
     assert "was never measured" in document["stands_for"]["accuracy_raw"]

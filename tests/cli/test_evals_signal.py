@@ -3,6 +3,7 @@ import json
 import pytest
 
 from tests.evals.scored import synthetic_items, synthetic_scores, write_folder
+from tests.evals.test_proxies import QUALITY, record_goal
 from wholestack.cli.main import main
 
 
@@ -34,6 +35,26 @@ def test_names_and_a_pattern_group_alike_and_the_table_is_80_wide(named, capsys)
     assert max(map(len, out.splitlines())) <= 80
     again = run(capsys, *(folder for _, folder in named), "--pattern", "^(.*)-seed")
     assert again == (code, out, "")
+
+
+def test_what_a_metric_stands_for_is_said_beside_it(named, tmp_path, capsys):
+    folders = [f"{model}={folder}" for model, folder in named]
+    _, out, _ = run(capsys, *folders, "--goals", str(tmp_path))
+    assert "what these numbers stand for: no goal is recorded" in " ".join(out.split())
+    record_goal(tmp_path)
+    lines = [f"m{place},{2 - quality}" for place, quality in enumerate(QUALITY)]
+    (tmp_path / "table.csv").write_text("\n".join(["model,answer_bpb", *lines]))
+    with pytest.raises(SystemExit):
+        main(["evals", "proxy", str(tmp_path / "table.csv"), "--goals", str(tmp_path)])
+    capsys.readouterr()
+    _, out, _ = run(capsys, *folders, "--goals", str(tmp_path))
+    assert "answer_bpb[" in out
+    assert "ranks as 'accepted' does in 1.00 of pairs (0.85 to 1.00, 20 models)" in " ".join(out.split())
+    assert max(map(len, out.splitlines())) <= 80
+    _, out, _ = run(capsys, *folders, "--metric", "brier", "--goals", str(tmp_path), "--json")
+    assert list(json.loads(out)["stands_for"].values()) == [
+        "how it ranks beside the goal 'accepted' was never measured"
+    ]
 
 
 def test_json_is_one_document(named, capsys):

@@ -74,7 +74,8 @@ def outcome() -> MixturesOutcome:
 
 def test_the_verdict_on_mixtures_fits_a_terminal_and_says_what_it_is() -> None:
     comparison = Comparison(mixtures={"even": EVEN, "turn": TURN}, baseline="even")
-    text = evals_mixtures._text(outcome(), comparison, Path("run/mixtures.json"))
+    text = evals_mixtures._text(outcome(), comparison, Path("run/mixtures.json"), "what it stands for")
+    assert "what it stands for" in text
     assert max(map(len, text.splitlines())) <= 80
     assert "lower is better" in text
     assert "0.016: failed" in text

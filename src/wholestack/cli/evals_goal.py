@@ -1,8 +1,10 @@
 """``wholestack evals goal``: write down what is really wanted, and what was measured of it."""
 
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from textwrap import fill
 from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
@@ -178,6 +180,28 @@ def goal_folder(goals: Path, name: str | None) -> Path:
     if not known:
         raise InputError(f"no goal is recorded in {goals}", remedy="record one first: wholestack evals goal set")
     raise InputError(f"{goals} holds {len(known)} goals", remedy=f"name one with --goal: {', '.join(known)}")
+
+
+def stands_for(notes: Mapping[str, str]) -> str:
+    """What metrics stand for, as it is printed beside them, 80 columns wide; what holds of all is said once.
+
+    Args:
+        notes: By metric, from :func:`wholestack.evals.proxies.proxy_notes`.
+    """
+    metrics_of: dict[str, list[str]] = {}
+    for metric, note in notes.items():
+        metrics_of.setdefault(note, []).append(metric)
+    *few, most = sorted(metrics_of.values(), key=len)
+    if few:
+        last = "the others" if len(most) > 1 else most[0]
+        heads = [*(f"  {', '.join(each)}" for each in few), f"  {last}"]
+        lines = ["what these numbers stand for:"]
+        lines += [f"{head}: {notes[each[0]]}" for head, each in zip(heads, [*few, most], strict=True)]
+    else:
+        lines = [f"what {'this number stands' if len(most) == 1 else 'these numbers stand'} for: {notes[most[0]]}"]
+    return "\n".join(
+        fill(line, width=80, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False) for line in lines
+    )
 
 
 def _document(path: Path) -> dict[str, object]:

@@ -8,8 +8,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from wholestack.cli.evals_goal import GOALS, stands_for
 from wholestack.cli.output import parse_duration, print_json, refuse_with_resume
 from wholestack.errors import InputError
+from wholestack.evals.proxies import proxy_notes
 from wholestack.experiments import mixtures
 from wholestack.experiments.mixture_plan import (
     MIXTURES,
@@ -41,6 +43,7 @@ def mixtures_command(
     workers: int | None = None,
     out: Path | None = None,
     resume: Path | None = None,
+    goals: Path = GOALS,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:
     """Compare data mixtures and schedules of mixtures at equal cost.
@@ -74,6 +77,8 @@ def mixtures_command(
         Folder for the run. Default: mixtures-<recipe>-<seed>.
     resume
         Go on with an interrupted comparison in this folder.
+    goals
+        Folder of all goals, for the note on what the metric stands for.
     json
         Print one JSON document on stdout; everything else goes to stderr.
     """
@@ -103,10 +108,11 @@ def mixtures_command(
             )
             raise
         comparison = mixtures.asked_of(run).comparison
+    notes = proxy_notes(goals, [outcome.metric])
     if json:
-        print_json(to_builtins(outcome))
+        print_json(to_builtins(outcome) | {"stands_for": notes})
     else:
-        print(_text(outcome, comparison, run.path / MIXTURES))
+        print(_text(outcome, comparison, run.path / MIXTURES, stands_for(notes)))
     return outcome.exit_code
 
 
@@ -148,7 +154,7 @@ def _wrapped(text: str, indent: str = "") -> str:
     return fill(text, WIDTH, initial_indent=indent, subsequent_indent=indent)
 
 
-def _text(outcome: MixturesOutcome, comparison: Comparison, path: Path) -> str:
+def _text(outcome: MixturesOutcome, comparison: Comparison, path: Path, note: str) -> str:
     plan = outcome.plan
     lines = [
         _wrapped(
@@ -160,7 +166,7 @@ def _text(outcome: MixturesOutcome, comparison: Comparison, path: Path) -> str:
     for result in outcome.results:
         lines += _told(result, comparison)
     lines += [_wrapped(f"warning: {each}") for each in outcome.warnings]
-    return "\n".join([*lines, f"{outcome.seconds:.0f} s of {outcome.budget_s:.0f} s; all numbers: {path}"])
+    return "\n".join([*lines, note, f"{outcome.seconds:.0f} s of {outcome.budget_s:.0f} s; all numbers: {path}"])
 
 
 def _told(result: MixtureResult, comparison: Comparison) -> list[str]:

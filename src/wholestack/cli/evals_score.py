@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
 
-from wholestack.cli.evals_goal import GOALS
+from wholestack.cli.evals_goal import GOALS, stands_for
 from wholestack.cli.evals_model import COMPUTING, ModelOptions
 from wholestack.cli.evals_progress import ScoringWatcher
 from wholestack.cli.output import print_json
@@ -269,18 +269,8 @@ def _show(result: Result, notes: Mapping[str, str]) -> None:
         console.print()
         console.print(_calibration(summary.calibrations))
         console.print()
-        for line in _notes(notes):
-            console.print(line)
+        console.print(stands_for(notes))
     console.print(f"\nkept in {result.folder}", soft_wrap=True)
-
-
-def _notes(notes: Mapping[str, str]) -> list[str]:
-    """What the numbers stand for; what holds of all metrics is said once."""
-    said = set(notes.values())
-    if len(said) == 1:
-        return [f"what these numbers stand for: {said.pop()}"]
-    measured = [f"  {metric}: {note}" for metric, note in notes.items() if "was never measured" not in note]
-    return ["what these numbers stand for, beside the goal:", *measured, "  the others were never measured beside it"]
 
 
 def _table(metrics: Sequence[Metric]) -> Table:

@@ -7,10 +7,12 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from wholestack.cli.evals_goal import GOALS, stands_for
 from wholestack.cli.output import print_json
 from wholestack.errors import InputError
 from wholestack.evals.loading import load_scored
 from wholestack.evals.patterns import TOO_SLOW, Bounded, TooSlowError
+from wholestack.evals.proxies import proxy_notes
 from wholestack.evals.scored import ScoredItems
 from wholestack.evals.signal import FEWEST_MODELS, ITEMS_SHOWN, MetricSignal, SignalReport, SignalToNoise, signal_report
 from wholestack.finding import EXIT_OK, EXIT_UNKNOWN
@@ -25,6 +27,7 @@ def signal(
     metric: tuple[str, ...] = ("answer_bpb", "choice_nll", "accuracy"),
     common: Json = False,
     shown: int = ITEMS_SHOWN,
+    goals: Path = GOALS,
     json: Json = False,
 ) -> int:
     """Say how far models are apart against how far one model is from itself over seeds or last checkpoints.
@@ -42,14 +45,17 @@ def signal(
         Take the items in common where the results are of different items.
     shown
         Most items listed for a metric.
+    goals
+        Folder of all goals, for the note on what a metric stands for.
     json
         Print one JSON document.
     """
     found = signal_report(_grouped(results, pattern), metrics=metric, common=common)
+    notes = proxy_notes(goals, (each.metric for each in found.metrics))
     if json:
-        print_json(to_builtins(found))
+        print_json(to_builtins(found) | {"stands_for": notes})
     else:
-        print("\n".join(_lines(found, max(0, shown))))
+        print("\n".join([*_lines(found, max(0, shown)), "", stands_for(notes)]))
     return EXIT_UNKNOWN if len(found.models) < FEWEST_MODELS else EXIT_OK
 
 
