@@ -178,9 +178,10 @@ def _told(result: MixtureResult, comparison: Comparison) -> list[str]:
     lines = [f"by seed: {values}", f"by learning rate: {rates}{edge}"]
     if result.forgetting is not None:
         lost = result.forgetting
+        span = "" if lost.interval is None else f" ({lost.interval.low:+.4f} to {lost.interval.high:+.4f})"
         lines.append(
-            f"old distribution: {lost.before_bpb:.4f} before, {lost.after_bpb:.4f} after:"
-            f" {lost.difference:+.4f} ({lost.interval.low:+.4f} to {lost.interval.high:+.4f})"
+            f"old distribution, {lost.documents} documents: {lost.before_bpb:.4f} before, {lost.after_bpb:.4f} after:"
+            f" {lost.difference:+.4f}{span}"
         )
     head = _wrapped(f"{result.name}: {told(comparison.mixtures[result.name])}")
     return [head, *(_wrapped(line, "  ") for line in [*lines, result.sentence]), ""]

@@ -129,8 +129,10 @@ class Forgetting(Record):
     """Mean over seeds."""
     difference: float
     """After minus before: above zero something was forgotten."""
-    interval: Interval
-    windows: int
+    interval: Interval | None
+    """Over documents and seeds; ``None`` with one document or one seed."""
+    documents: int
+    """Documents that the held-out text is of; near-duplicates count as one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

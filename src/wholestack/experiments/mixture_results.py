@@ -1,6 +1,5 @@
 """From the trials of a comparison to a verdict on each mixture."""
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -9,10 +8,9 @@ import numpy as np
 
 from wholestack.errors import InputError
 from wholestack.evals.scores import ItemScores
-from wholestack.evals.statistics import Interval
 from wholestack.experiments.held_out import HeldOutLosses
 from wholestack.experiments.mixture_plan import Comparison, ComparisonPlan, Forgetting, MixtureResult
-from wholestack.experiments.mixture_verdict import Difference, Spread, Verdict, judge
+from wholestack.experiments.mixture_verdict import Difference, Verdict, judge, judged
 from wholestack.experiments.records import HELD_OUT, ITEM_SCORES, TrialRecord
 
 MIXTURE = "mixture"
@@ -123,31 +121,35 @@ def _difference(
 
 
 def _forgetting(folder: Path, trials: Sequence[TrialRecord], plan: ComparisonPlan) -> Forgetting | None:
-    """What the old mixture's held-out text lost, over windows and over seeds; ``None`` from scratch."""
+    """What the old mixture's held-out text lost; ``None`` from scratch."""
     done = [trial for trial in trials if trial.outcome == "ok"]
     paths = [folder / "jobs" / trial.name / HELD_OUT for trial in done]
     if not paths or not all(path.exists() for path in paths):
         return None
-    losses = [HeldOutLosses.load(path) for path in paths]
-    before = losses[0].before_bpb
+    return forgotten([HeldOutLosses.load(path) for path in paths], level=plan.level)
+
+
+def forgotten(losses: Sequence[HeldOutLosses], *, level: float) -> Forgetting | None:
+    """What was forgotten, over documents and over seeds; ``None`` where nothing was known before.
+
+    Args:
+        losses: On the same pieces, one a seed.
+        level: Of the interval.
+    """
+    before, documents = losses[0].before_bpb, losses[0].documents
+    tokens = losses[0].tokens.astype(np.float64)
     if before is None:
         return None
-    differences = np.stack([each.after_bpb - before for each in losses])
-    windows, seeds = differences.shape[1], len(differences)
-    by_seed = differences.mean(1)
-    spread = Spread(
-        items=float(differences.mean(0).std(ddof=1)) / math.sqrt(windows),
-        seeds=float(by_seed.std(ddof=1)) / math.sqrt(seeds) if seeds > 1 else 0.0,
-        clusters=windows,
-        runs=seeds,
-    )
-    value, reach = float(by_seed.mean()), spread.reach(plan.level)
+    lost = np.stack([(each.after_bpb - before) * tokens for each in losses])
+    value = float(lost.sum() / tokens.sum() / len(lost))
+    known = float((before * tokens).sum() / tokens.sum())
+    many = len(lost) > 1 and len(np.unique(documents)) > 1
     return Forgetting(
-        before_bpb=float(before.mean()),
-        after_bpb=float(before.mean()) + value,
+        before_bpb=known,
+        after_bpb=known + value,
         difference=value,
-        interval=Interval(low=value - reach, high=value + reach, level=plan.level),
-        windows=windows,
+        interval=judged(lost, tokens, documents, metric="held-out loss", level=level).interval if many else None,
+        documents=len(np.unique(documents)),
     )
 
 

@@ -20,7 +20,7 @@ from wholestack.data.loader import Loader, Stretch
 from wholestack.evals.prepared import PreparedItems
 from wholestack.evals.scores import Scores, summarise
 from wholestack.evals.scoring import score_items
-from wholestack.experiments.held_out import HeldOutLosses, window_losses
+from wholestack.experiments.held_out import HeldOutLosses, piece_losses, pieces_of
 from wholestack.experiments.preflight import EXACT_CHECKSUM, EXACT_SIZE, ProbeResult
 from wholestack.experiments.recipe import Device, Precision
 from wholestack.experiments.records import CURVE, HELD_OUT, ITEM_SCORES, RESULT, SPEC, CurvePoint
@@ -85,9 +85,13 @@ def _look_at_held_out(
     torch.set_num_threads(spec.threads)
     loader = Loader(corpus, probe.mixture, batch_size=1, context=spec.model.context, seed=probe.seed, split="held_out")
     bits = _bits_per_byte_of_a_nat(spec.bytes_per_token, probe.mixture)
+    pieces = pieces_of(corpus, loader, probe.windows)
+    before = None if start is None else piece_losses(start.to(spec.device), loader, pieces, probe.windows)
     return HeldOutLosses(
-        before_bpb=None if start is None else bits * window_losses(start.to(spec.device), loader, probe.windows),
-        after_bpb=bits * window_losses(end, loader, probe.windows),
+        before_bpb=None if before is None else bits * before,
+        after_bpb=bits * piece_losses(end, loader, pieces, probe.windows),
+        tokens=pieces.tokens,
+        documents=pieces.documents,
     )
 
 
