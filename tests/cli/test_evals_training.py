@@ -64,6 +64,8 @@ def outcome() -> MixturesOutcome:
         metric="answer_bpb[0123abcd]",
         baseline="even",
         plan=plan,
+        trainings=10,
+        finished=True,
         results=results,
         warnings=(),
         seconds=95.0,

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from tests.experiments.tiny import tiny_recipe, write_text
+from wholestack.cli.main import main
 from wholestack.data.build import prepare
 from wholestack.data.corpus import Corpus
 from wholestack.errors import InputError, RecordError, RunDirectoryError
@@ -31,6 +32,7 @@ from wholestack.experiments.mixture_plan import (
     stretches,
     told,
 )
+from wholestack.experiments.mixture_results import results_of
 from wholestack.experiments.recipe import SourceSpec
 from wholestack.experiments.records import ITEM_SCORES, SPEC, SUGGESTIONS, TRIALS, SuggestionRecord, TrialRecord
 from wholestack.experiments.rehearsal import token_of
@@ -220,6 +222,57 @@ def test_a_comparison_that_was_killed_goes_on_and_comes_to_the_same(compared: Pa
 def select_nothing(timeout_s: float) -> None:
     """Wait without burning the processor that the child needs."""
     signal.sigtimedwait([], timeout_s)
+
+
+@pytest.mark.heavy
+def test_a_budget_that_is_used_up_stops_a_comparison_and_more_of_it_comes_to_the_same(
+    compared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Time jumps past the budget when the sixth training has begun: it is cut, and no further one is begun."""
+    folder = tmp_path / "run"
+    recipe = tiny_recipe(compared.parent / "text", workers=1)
+    made = mixtures.create(folder, recipe, comparison(), seeds=2, budget_s=600, seed=3, at=time.time())
+
+    def clock() -> float:
+        return time.time() + 3600 * (len(list(folder.glob(f"jobs/*-0*/{SPEC}"))) > 5)
+
+    with made as run:
+        outcome = mixtures.compare(run, clock=clock)
+        assert not marked_processes(token_of(run))
+    assert (outcome.exit_code, outcome.finished, outcome.trainings) == (3, False, 5)
+    assert len(read_journal(folder / TRIALS, TrialRecord)) == 5
+    assert "the budget was used up before two seeds" in outcome.results[1].sentence
+    code, out, _ = command(capsys, "--resume", str(folder), "--budget", "1s")
+    assert code == 3
+    assert "The budget was used up after 5 of 8 trainings" in " ".join(out.split())
+    assert f"wholestack evals mixtures --resume {folder} --budget " in out
+    code, out, _ = command(capsys, "--resume", str(folder), "--budget", "1h", "--json", "--goals", str(tmp_path))
+    document = json.loads(out)
+    whole = RunReader(compared).read(MIXTURES, MixturesOutcome)
+    assert (code, document["finished"]) == (whole.exit_code, True)
+    assert RunReader(folder).read(MIXTURES, MixturesOutcome).results == whole.results
+    assert list(document["stands_for"]) == [whole.metric]
+
+
+def command(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[object, str, str]:
+    with pytest.raises(SystemExit) as ended:
+        main(["evals", "mixtures", *arguments])
+    said = capsys.readouterr()
+    return ended.value.code, said.out, said.err
+
+
+@pytest.mark.heavy
+def test_the_seeds_that_every_mixture_has_are_compared_so_far_without_a_verdict(compared: Path) -> None:
+    run = RunReader(compared)
+    plan, trials = run.read(COMPARISON_PLAN, ComparisonPlan), run.journal(TRIALS, TrialRecord)
+    for kept, seeds in ((trials, 2), ([each for each in trials if each.name != "repeat-0003"], 1)):
+        even, turn = results_of(compared, kept, comparison(), plan, metric="answer_bpb", finished=False)
+        assert (len(even.values), len(turn.values)) == (seeds, seeds)
+        assert turn.verdict == "cannot be told"
+        assert (turn.difference is None) == (seeds == 1)
+        if turn.difference is not None:
+            assert turn.difference.verdict == "cannot be told"
+            assert "after 2 of 2 seeds; the difference so far is" in turn.sentence
 
 
 @pytest.mark.heavy

@@ -1,5 +1,6 @@
 """``wholestack evals mixtures``: reads what is asked, calls the comparison, prints the verdicts."""
 
+import math
 import sys
 import time
 from pathlib import Path
@@ -51,10 +52,12 @@ def mixtures_command(
     Every mixture trains the same model on as many tokens. Each, the baseline too, tries three learning rates
     with one seed; its best rate trains again with new seeds, and these are compared on the same items, seed by
     seed. The smallest difference that can be seen is said before training starts. An answer is an interval over
-    items and seeds; "cannot be told" is an answer.
+    items and seeds; "cannot be told" is an answer. No training is started that would overrun the budget, and one
+    that does is stopped: the numbers so far are shown without a verdict.
 
-    Exit codes: 0 every mixture is better or worse than the baseline; 3 for one or more it cannot be told; 2 usage
-    or bad input; 130 interrupted (go on with --resume).
+    Exit codes: 0 every mixture is better or worse than the baseline; 3 for one or more it cannot be told, or the
+    budget was used up (go on with --resume and a longer --budget); 2 usage or bad input; 130 interrupted (go on with
+    --resume).
 
     Parameters
     ----------
@@ -65,7 +68,8 @@ def mixtures_command(
     seeds
         Trainings of each mixture that are compared; 2 or more. Default 4.
     budget
-        Wall time of everything, for instance 8m; sets the length of the trainings. Default 8m.
+        Wall time of everything, for instance 8m; sets the length of the trainings. Default 8m. With --resume:
+        another budget than before, for all sittings together.
     from_
         Continue these weights (mid-training): the job folder of a run, RUN/jobs/large-0000. Loss on held-out
         text of their own mixture is measured before and after.
@@ -85,7 +89,7 @@ def mixtures_command(
     if (what is None) == (resume is None):
         raise InputError("name a file or recipe, or --resume a run", remedy="one of the two")
     if resume is not None:
-        refuse_with_resume(seeds=seeds, budget=budget, from_=from_, seed=seed, workers=workers, out=out)
+        refuse_with_resume(seeds=seeds, from_=from_, seed=seed, workers=workers, out=out)
         run = mixtures.resume(resume)
     else:
         recipe, comparison = _asked(str(what), workers)
@@ -100,8 +104,9 @@ def mixtures_command(
             at=time.time(),
         )
     with run:
+        changed_s = parse_duration(budget) if budget and resume else None
         try:
-            outcome = mixtures.compare(run, watch=_Teller(), announce=_announce)
+            outcome = mixtures.compare(run, watch=_Teller(), announce=_announce, budget_s=changed_s)
         except KeyboardInterrupt:
             print(
                 f"wholestack: interrupted; go on with: wholestack evals mixtures --resume {run.path}", file=sys.stderr
@@ -166,7 +171,20 @@ def _text(outcome: MixturesOutcome, comparison: Comparison, path: Path, note: st
     for result in outcome.results:
         lines += _told(result, comparison)
     lines += [_wrapped(f"warning: {each}") for each in outcome.warnings]
+    if not outcome.finished:
+        lines.append(
+            _wrapped(
+                f"The budget was used up after {outcome.trainings} of {plan.runs} trainings; go on with a longer one:"
+            )
+        )
+        lines.append(f"wholestack evals mixtures --resume {path.parent} --budget {_longer(outcome)}")
     return "\n".join([*lines, note, f"{outcome.seconds:.0f} s of {outcome.budget_s:.0f} s; all numbers: {path}"])
+
+
+def _longer(outcome: MixturesOutcome) -> str:
+    """A budget that would probably do, in whole minutes, by what the trainings took so far."""
+    share = max(outcome.trainings, 1) / outcome.plan.runs
+    return f"{math.ceil(1.1 * outcome.seconds / share / 60)}m"
 
 
 def _told(result: MixtureResult, comparison: Comparison) -> list[str]:

@@ -165,6 +165,10 @@ class MixturesOutcome(Record):
     """With its item set."""
     baseline: str
     plan: ComparisonPlan
+    trainings: int
+    """That ended, of ``plan.runs``."""
+    finished: bool
+    """Whether all that was wanted was trained; ``False`` where the budget was used up before."""
     results: tuple[MixtureResult, ...]
     warnings: tuple[str, ...]
     seconds: float

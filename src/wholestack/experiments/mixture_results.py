@@ -1,6 +1,7 @@
 """From the trials of a comparison to a verdict on each mixture."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -18,7 +19,13 @@ MIXTURE = "mixture"
 
 
 def results_of(
-    folder: Path, trials: Sequence[TrialRecord], comparison: Comparison, plan: ComparisonPlan, *, metric: str
+    folder: Path,
+    trials: Sequence[TrialRecord],
+    comparison: Comparison,
+    plan: ComparisonPlan,
+    *,
+    metric: str,
+    finished: bool = True,
 ) -> tuple[MixtureResult, ...]:
     """One result a mixture, in the order that they were given.
 
@@ -28,10 +35,12 @@ def results_of(
         comparison: The mixtures.
         plan: Seeds and level.
         metric: The primary metric.
+        finished: Whether all that was wanted was trained. If not, the seeds that every mixture has are compared, and
+            no verdict is given.
     """
-    return tuple(
-        _result(folder, trials, comparison.baseline, name, plan, metric=metric) for name in comparison.mixtures
-    )
+    used = trials if finished else _whole_seeds(trials, comparison, plan)
+    found = (_result(folder, used, comparison.baseline, name, plan, metric=metric) for name in comparison.mixtures)
+    return tuple(found) if finished else tuple(_not_yet(each, comparison.baseline, plan) for each in found)
 
 
 def best_rate(trials: Sequence[TrialRecord], mixture: str, metric: str) -> float | None:
@@ -150,6 +159,32 @@ def forgotten(losses: Sequence[HeldOutLosses], *, level: float) -> Forgetting | 
         difference=value,
         interval=judged(lost, tokens, documents, metric="held-out loss", level=level).interval if many else None,
         documents=len(np.unique(documents)),
+    )
+
+
+def _whole_seeds(trials: Sequence[TrialRecord], comparison: Comparison, plan: ComparisonPlan) -> list[TrialRecord]:
+    """Trials without those of seeds that some mixture has not trained with yet."""
+    repeats = [{trial.number % plan.seeds for trial in _of(trials, "repeat", name)} for name in comparison.mixtures]
+    whole = set.intersection(*repeats)
+    return [trial for trial in trials if trial.role != "repeat" or trial.number % plan.seeds in whole]
+
+
+def _not_yet(result: MixtureResult, baseline: str, plan: ComparisonPlan) -> MixtureResult:
+    """The numbers so far without their verdict."""
+    if result.verdict == "baseline":
+        return result
+    told = f"Whether {result.name} is better or worse than {baseline} cannot be told: the budget was used up"
+    if result.difference is None:
+        return replace(result, sentence=f"{told} before two seeds of each were trained.")
+    value, interval = result.difference.value, result.difference.interval
+    return replace(
+        result,
+        verdict="cannot be told",
+        difference=replace(result.difference, verdict="cannot be told"),
+        sentence=(
+            f"{told} after {result.difference.spread.runs} of {plan.seeds} seeds; the difference so far is {value:+.4f}"
+            f" ({interval.low:+.4f} to {interval.high:+.4f})."
+        ),
     )
 
 

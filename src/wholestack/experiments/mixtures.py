@@ -6,7 +6,10 @@ every mixture, and only these are compared, item by item and seed by seed. Train
 loss on held-out text of the mixture that made them is measured before and after.
 
 It runs in a run directory like a rehearsal: every training is written down before it starts and acknowledged when it
-ended, so that a kill at any moment loses and doubles nothing.
+ended, so that a kill at any moment loses and doubles nothing. A training that would overrun the budget is not started,
+one that does is stopped and goes on from its checkpoint when the run is given more time. The seeds go round all
+mixtures in turn, so that what is there when the time is up can be compared; a verdict is given only when all are there,
+for a look at some of the seeds and another at all of them would be two chances to be wrong.
 """
 
 import shutil
@@ -151,14 +154,16 @@ def compare(
     *,
     watch: Watcher = nobody,
     announce: Callable[[ComparisonPlan], None] = lambda _: None,
+    budget_s: float | None = None,
     clock: Callable[[], float] = time.time,
 ) -> MixturesOutcome:
-    """Run a comparison to its end, from wherever it stands.
+    """Run a comparison to its end or to that of its budget, from wherever it stands.
 
     Args:
         run: Made by :func:`create` or :func:`resume`.
         watch: Told about progress.
         announce: Told what the comparison can see, before anything is trained.
+        budget_s: Another budget than the one it was created with.
         clock: Seconds since the epoch.
 
     Returns:
@@ -168,7 +173,7 @@ def compare(
         WholestackError: it could not be carried on; the run directory can be resumed.
     """
     asked = asked_of(run)
-    with opened(run, watch=watch, clock=clock) as stage:
+    with opened(run, watch=watch, budget_s=budget_s, clock=clock) as stage:
         if not stage.clock.has_ended("data"):
             stage.clock.began("data")
             stage.clock.ended("data", data.run_data(stage, tokenizer=_tokenizer(asked.start)))
@@ -180,7 +185,8 @@ def compare(
         announce(plan)
         if not stage.clock.has_ended("search"):
             stage.clock.began("search")
-            stage.clock.ended("search", _train_all(stage, asked, plan))
+            if _train_all(stage, asked, plan):
+                stage.clock.ended("search", _trained(stage))
         outcome = _outcome(stage, asked, plan, warnings)
         run.write(MIXTURES, outcome)
     return outcome
@@ -352,33 +358,46 @@ def _expected(
     )
 
 
-def _train_all(stage: Stage, asked: Asked, plan: ComparisonPlan) -> str:
-    """The rates of every mixture, then the seeds at its best rate."""
+def _train_all(stage: Stage, asked: Asked, plan: ComparisonPlan) -> bool:
+    """The rates of every mixture, then the seeds at its best rate; whether the budget sufficed."""
     runs = _training_runs(stage, asked)
-    _train(stage, runs, _rate_trials(stage, asked, plan), plan)
-    _train(stage, runs, _repeat_trials(stage, asked, plan), plan)
+    return _train(stage, runs, _rate_trials(stage, asked, plan), plan) and _train(
+        stage, runs, _repeat_trials(stage, asked, plan), plan
+    )
+
+
+def _trained(stage: Stage) -> str:
     failed = sum(trial.outcome != "ok" for trial in stage.trials)
     return f"{len(stage.trials)} trainings, {failed} failed"
 
 
-def _train(stage: Stage, runs: TrainingRuns, wanted: list[SuggestionRecord], plan: ComparisonPlan) -> None:
-    """Train what is wanted and not acknowledged; what was suggested before a kill is not suggested again."""
+def _train(stage: Stage, runs: TrainingRuns, wanted: list[SuggestionRecord], plan: ComparisonPlan) -> bool:
+    """Train what is wanted and not acknowledged; what was suggested before a kill is not suggested again.
+
+    Returns:
+        Whether all of it was trained before the budget was used up.
+    """
     known = {each.name for each in stage.suggestions}
     for suggestion in wanted:
         if suggestion.name not in known:
             stage.run.append(SUGGESTIONS, suggestion)
     waiting = unfinished(wanted, stage.trials)
-    each_s = plan.cost_flops / (SAFETY * plan.rate_flops_s) + SCORING_S
+    expected_s = plan.cost_flops / (SAFETY * plan.rate_flops_s) + SCORING_S
     while waiting or runs.running:
-        while waiting and len(runs.running) < stage.recipe.workers:
-            runs.start(waiting.pop(0), expected_s=each_s)
-        for trial in runs.collect(POLL_S):
+        taken_s = [trial.seconds for trial in stage.trials if trial.outcome == "ok"]
+        each_s = fmean(taken_s) if taken_s else expected_s
+        while waiting and len(runs.running) < stage.recipe.workers and each_s <= stage.clock.left_s:
+            runs.start(waiting.pop(0), expected_s=expected_s)
+        if not runs.running or stage.clock.left_s <= 0:
+            runs.stop()
+            return False
+        for trial in runs.collect(min(POLL_S, stage.clock.left_s)):
             acknowledge(stage, trial)
         done = len(stage.trials)
-        taken_s = [trial.seconds for trial in stage.trials]
-        left_s = (plan.runs - done) * (fmean(taken_s) if taken_s else each_s) / stage.recipe.workers
+        left_s = min(stage.clock.left_s, (plan.runs - done) * each_s / stage.recipe.workers)
         names = ", ".join(sorted(f"{each.suggestion.params[MIXTURE]}" for each in runs.running.values()))
         stage.tell("search", f"training {names}", done=done, total=plan.runs, left_s=left_s)
+    return True
 
 
 def _rate_trials(stage: Stage, asked: Asked, plan: ComparisonPlan) -> list[SuggestionRecord]:
@@ -390,24 +409,23 @@ def _rate_trials(stage: Stage, asked: Asked, plan: ComparisonPlan) -> list[Sugge
 
 
 def _repeat_trials(stage: Stage, asked: Asked, plan: ComparisonPlan) -> list[SuggestionRecord]:
-    wanted = []
-    for place, name in enumerate(asked.comparison.mixtures):
-        lr = best_rate(stage.trials, name, stage.recipe.metric)
-        if lr is not None:
-            wanted += [
-                _suggestion(
-                    stage,
-                    asked,
-                    plan,
-                    role="repeat",
-                    number=place * asked.seeds + seed,
-                    mixture=name,
-                    lr=lr,
-                    repeat=seed,
-                )
-                for seed in range(asked.seeds)
-            ]
-    return wanted
+    """Seed by seed for all mixtures; none of one that no learning rate trained."""
+    best = {name: best_rate(stage.trials, name, stage.recipe.metric) for name in asked.comparison.mixtures}
+    return [
+        _suggestion(
+            stage,
+            asked,
+            plan,
+            role="repeat",
+            number=place * asked.seeds + seed,
+            mixture=name,
+            lr=lr,
+            repeat=seed,
+        )
+        for seed in range(asked.seeds)
+        for place, (name, lr) in enumerate(best.items())
+        if lr is not None
+    ]
 
 
 def _suggestion(
@@ -458,15 +476,20 @@ def _training_runs(stage: Stage, asked: Asked) -> TrainingRuns:
 
 def _outcome(stage: Stage, asked: Asked, plan: ComparisonPlan, warnings: tuple[str, ...]) -> MixturesOutcome:
     items = ItemSet.load(stage.run.path / "items")
-    results = results_of(stage.run.path, stage.trials, asked.comparison, plan, metric=stage.recipe.metric)
+    finished = stage.clock.has_ended("search")
+    results = results_of(
+        stage.run.path, stage.trials, asked.comparison, plan, metric=stage.recipe.metric, finished=finished
+    )
     untold = any(each.verdict == "cannot be told" for each in results)
     return MixturesOutcome(
         metric=metric_name(stage.recipe.metric, items),
         baseline=asked.comparison.baseline,
         plan=plan,
+        trainings=len(stage.trials),
+        finished=finished,
         results=results,
         warnings=warnings,
         seconds=stage.clock.used_s,
         budget_s=stage.clock.budget_s,
-        exit_code=EXIT_UNKNOWN if untold else EXIT_OK,
+        exit_code=EXIT_UNKNOWN if untold or not finished else EXIT_OK,
     )

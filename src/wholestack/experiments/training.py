@@ -120,6 +120,12 @@ class TrainingRuns:
                 ended.append(self._trial(running, state))
         return ended
 
+    def stop(self) -> None:
+        """End what runs without acknowledging it: a later session goes on from its last checkpoint."""
+        for job in self.running:
+            self._engine.cancel(job)
+        self.running.clear()
+
     def curve(self, name: str) -> list[CurvePoint]:
         """The training curve of a run so far."""
         return read_journal(self._run.path / "jobs" / name / CURVE, CurvePoint)
