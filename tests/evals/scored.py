@@ -81,9 +81,9 @@ class Given:
     def identity(self):
         return ModelIdentity(kind="synthetic", name=self.name, parts={"weights": digest(self.name)})
 
-    def score(self, items):
+    def score(self, items, *, done=()):
         by_id = {score.id: score for score in self.scores}
-        return (by_id[item.id] for item in items)
+        return (by_id[item.id] for item in items if item.id not in done)
 
 
 def write_folder(out, items, scores, *, name="model"):

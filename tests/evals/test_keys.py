@@ -52,8 +52,8 @@ class Described:
         self.identity = ModelIdentity(kind="described", name="m", parts=parts)
         self.asked = []
 
-    def score(self, given):
-        for score in self.inner.score(given):
+    def score(self, given, *, done=()):
+        for score in self.inner.score(given, done=done):
             self.asked.append(score.id)
             yield score
 

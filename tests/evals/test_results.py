@@ -54,8 +54,8 @@ class Spying:
     def generate(self, *given):
         return self.inner.generate(*given)
 
-    def score(self, given):
-        for number, score in enumerate(self.inner.score(given)):
+    def score(self, given, *, done=()):
+        for number, score in enumerate(self.inner.score(given, done=done)):
             if number == self.stop_after:
                 raise KeyboardInterrupt
             self.asked.append(score.id)
@@ -267,7 +267,7 @@ def test_a_model_that_answers_for_another_item_is_refused(model, item_set, tmp_p
 
 def test_a_model_that_ends_early_is_refused(model, item_set, tmp_path):
     class Silent(Spying):
-        def score(self, given):
+        def score(self, given, *, done=()):
             return list(self.inner.score(given))[:2]
 
     with pytest.raises(InputError, match="gave nothing for item 'i2'"):
@@ -333,8 +333,8 @@ item_set, model = ItemSet.load(Path(sys.argv[1])), MemoryBackend(Path(sys.argv[2
 asked = open(sys.argv[4], "a")
 class Slow:
     identity = model.identity
-    def score(self, items):
-        for score in model.score(items):
+    def score(self, items, *, done=()):
+        for score in model.score(items, done=done):
             asked.write(score.id + "\\n"); asked.flush()
             yield score
 def watch(done, total):

@@ -5,7 +5,7 @@ everything of it that reaches a number: weights, tokenizer, arithmetic, rules. W
 the key of a result, so that no result outlives what it was made with.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
@@ -110,10 +110,16 @@ class Backend(Protocol):
     def expense(self, items: Sequence[Item], prompts: Sequence[str] = (), writing: Writing | None = None) -> Expense:
         """What scoring these items and writing behind these prompts will take; may make one small request."""
 
-    def score(self, items: Sequence[Item]) -> Iterator[ItemScore]:
+    def score(self, items: Sequence[Item], *, done: Collection[str] = ()) -> Iterator[ItemScore]:
         """Score items in the order given, handing each over as soon as it is final.
 
-        An item that cannot be scored comes with a reason; numbers never depend on the other items of the call.
+        An item that cannot be scored comes with a reason; numbers never depend on the other items of the call. What
+        is computed together follows from ``items`` alone, so that a scoring that goes on gives to the bit what one
+        without a break gives; some items that are done may be computed again for that.
+
+        Args:
+            items: All of them.
+            done: Ids of those whose scores are there: they are not handed over.
 
         Raises:
             InputError: the model cannot score at all, for instance an endpoint without log-probabilities.
@@ -125,6 +131,11 @@ class Backend(Protocol):
         Raises:
             InputError: the model cannot write.
         """
+
+
+def not_done(items: Sequence[Item], done: Collection[str]) -> list[Item]:
+    """The items whose scores are not there, in order."""
+    return [item for item in items if item.id not in done]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,12 +9,12 @@ Without a text it gives every byte 1/256: 8 bits per byte, the score of knowing 
 import hashlib
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from math import log
 from pathlib import Path
 
 from wholestack.errors import InputError
-from wholestack.evals.backend import Expense, Generation, ItemScore, ModelIdentity, Opening, Writing
+from wholestack.evals.backend import Expense, Generation, ItemScore, ModelIdentity, Opening, Writing, not_done
 from wholestack.evals.items import TOKEN_RULE, Item
 from wholestack.evals.prepared import TOO_LONG
 from wholestack.evals.reading import read_file
@@ -89,9 +89,9 @@ class MemoryBackend:
             basis="bytes counted",
         )
 
-    def score(self, items: Sequence[Item]) -> Iterator[ItemScore]:
+    def score(self, items: Sequence[Item], *, done: Collection[str] = ()) -> Iterator[ItemScore]:
         """Score items one by one."""
-        return map(self._score, items)
+        return map(self._score, not_done(items, done))
 
     def generate(self, prompts: Sequence[str], writing: Writing) -> Iterator[Generation]:
         """Write bytes one by one; what is no UTF-8 is replaced."""

@@ -28,7 +28,7 @@ import numpy as np
 
 from wholestack import __version__
 from wholestack.errors import InputError, RecordError
-from wholestack.evals.backend import Backend, ItemScore, ModelIdentity
+from wholestack.evals.backend import Backend, ItemScore, ModelIdentity, not_done
 from wholestack.evals.items import Item, ItemSet, own_lines
 from wholestack.evals.keyed import held, keyed_folder
 from wholestack.evals.scores import ItemScores, Scores, summarise
@@ -122,7 +122,7 @@ class Result:
         """All numbers; questions of the file that are no items count as unscorable."""
         found, refused = summarise(self.scores, thorough=True), self.item_set.manifest.passed_over
         counted = Counter(found.unscorable) + Counter(refused)
-        # Positions depend on how a scoring was cut into batches, and with that on where it was interrupted.
+        # Positions depend on how many rows were computed at a time, which is no part of what was asked.
         return replace(
             found, items=found.items + sum(refused.values()), unscorable=dict(sorted(counted.items())), positions=0
         )
@@ -183,13 +183,14 @@ def score_into(
         )
         SCORING.begin(folder, plan, save=lambda: item_set.save(folder))
         there = {score.id for score in _scores_in(folder, key, item_set)}
-        left = [item for item in item_set.items if item.id not in there]
+        left = not_done(item_set.items, there)
         if watch:
             watch(len(there), len(item_set.items))
         if left:
             done = len(there)
+            coming = backend.score(item_set.items, done=there)
             with SCORING.writer(folder, key) as append:
-                for together in _gathered(_checked(left, backend.score(left)), keep_every_s, clock):
+                for together in _gathered(_checked(left, coming), keep_every_s, clock):
                     append(together)
                     done += len(together)
                     if watch:
@@ -210,7 +211,7 @@ def items_left(out: Path, stem: str, identity: ModelIdentity, item_set: ItemSet)
     if not SCORING.is_in(folder):
         return item_set.items
     there = {score.id for score in _scores_in(folder, key_of(identity, item_set), item_set)}
-    return tuple(item for item in item_set.items if item.id not in there)
+    return tuple(not_done(item_set.items, there))
 
 
 def read_result(folder: Path) -> Result:

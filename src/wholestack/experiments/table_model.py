@@ -5,7 +5,7 @@ only stretch it over the whole context. Tuning continues the pretrained weights 
 row, so that afterwards the model answers a key with nothing in front of it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -89,14 +89,15 @@ class TableModel:
         read = sum(len(item.context) + len(item.choices) for item in items)
         return Expense(requests=len(items) + len(prompts), prompt_tokens=read, basis="one token a character")
 
-    def score(self, items: Sequence[Item]) -> Iterator[ItemScore]:
-        """Score items, each by itself."""
+    def score(self, items: Sequence[Item], *, done: Collection[str] = ()) -> Iterator[ItemScore]:
+        """Score all items together; hand over those that are not done."""
         prepared = prepare_items(
             seal_items(items, kind="items from a file"),
             CharacterTokenizer(self.task.vocabulary),
             context_tokens=self.model.config.context,
         )
-        yield from _each(score_items(self.model, prepared, batch_size=ROWS_AT_A_TIME))
+        found = _each(score_items(self.model, prepared, batch_size=ROWS_AT_A_TIME))
+        yield from (score for score in found if score.id not in done)
 
     def generate(self, prompts: Sequence[str], writing: Writing) -> Iterator[Generation]:
         """It only scores.

@@ -175,6 +175,14 @@ class BackendConformance:
         self.assert_same(list(islice(scoring.score(items), 3)), whole[:3])
         self.assert_same(list(scoring.score(items)), whole)
 
+    def test_going_on_gives_what_was_missing_to_the_bit(self, scoring: Backend) -> None:
+        """Wherever a scoring was broken off, the rest has the numbers that it would have had."""
+        items = conformance_items()
+        whole = list(scoring.score(items))
+        for kept in (whole[:1], whole[:7], whole[3:8], whole[::2], whole):
+            done = {each.id for each in kept}
+            assert list(scoring.score(items, done=done)) == [each for each in whole if each.id not in done]
+
     def test_no_items_give_no_scores(self, scoring: Backend) -> None:
         """And no error."""
         assert list(scoring.score([])) == []

@@ -25,7 +25,7 @@ import logging
 import math
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -34,7 +34,7 @@ from typing import Any, Literal, TypeVar
 from uuid import uuid4
 
 from wholestack.errors import InputError
-from wholestack.evals.backend import Expense, Generation, ItemScore, ModelIdentity, Opening, Writing
+from wholestack.evals.backend import Expense, Generation, ItemScore, ModelIdentity, Opening, Writing, not_done
 from wholestack.evals.items import TOKEN_RULE, Item
 from wholestack.evals.models.echoed import MOST_COUNTED, EchoedText, UnusableAnswerError, read_echo, score_echoed
 from wholestack.evals.models.transport import NoAnswerError, Patience, Reply, Transport, parse_address
@@ -210,7 +210,7 @@ class Endpoint:
             f" {self._opening.requests_at_a_time} at a time; seconds and written tokens are the most",
         )
 
-    def score(self, items: Sequence[Item]) -> Iterator[ItemScore]:
+    def score(self, items: Sequence[Item], *, done: Collection[str] = ()) -> Iterator[ItemScore]:
         """Score items, several at a time and handed over in order.
 
         Raises:
@@ -221,7 +221,7 @@ class Endpoint:
                 f"{self._where}: {self._model!r} cannot be scored: {self._why_not}",
                 remedy="serve it with vLLM (completions with echo and logprobs), or open its weights as a folder",
             )
-        yield from self._in_order(items, self._score_one)
+        yield from self._in_order(not_done(items, done), self._score_one)
         self._refuse_changed()
 
     def generate(self, prompts: Sequence[str], writing: Writing) -> Iterator[Generation]:

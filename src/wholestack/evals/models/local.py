@@ -1,12 +1,12 @@
 """The backend of every model that runs in this process: tokens, scores in chunks, writing, expense."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from wholestack.errors import InputError
-from wholestack.evals.backend import Expense, Generation, ItemScore, ModelIdentity, Opening, Writing
+from wholestack.evals.backend import Expense, Generation, ItemScore, ModelIdentity, Opening, Writing, not_done
 from wholestack.evals.items import TOKEN_RULE, Item
 from wholestack.evals.models.tokens import PREFIX_RULE, TextTokens
 from wholestack.evals.models.writing import Next, write
@@ -17,6 +17,7 @@ _CHUNK_WEIGHTS = 1 << 32
 """Parameters times items of a chunk: one takes about so long on every model. It depends on nothing of the machine, so
 that two runs form the same batches."""
 _TIMED_ITEMS = 4
+_PROMPTS_AT_ONCE = 512
 
 
 class Scorer(Protocol):
@@ -42,9 +43,10 @@ class LocalBackend:
 
     def expense(self, items: Sequence[Item], prompts: Sequence[str] = (), writing: Writing | None = None) -> Expense:
         """Count requests and tokens; four items, evenly spread, are scored to learn how long a token takes."""
-        prepared = self._prepare(items) if items else None
-        read = 0 if prepared is None else _tokens_read(prepared)
-        prompt_tokens = sum(map(len, self.tokens.encode_batch(list(prompts))))
+        # As many texts at once as a scoring tokenises: those of a whole file may take more memory than the model.
+        read = sum(_tokens_read(self._prepare(chunk)) for chunk in self._chunks(items))
+        pieces = (prompts[start : start + _PROMPTS_AT_ONCE] for start in range(0, len(prompts), _PROMPTS_AT_ONCE))
+        prompt_tokens = sum(len(tokens) for piece in pieces for tokens in self.tokens.encode_batch(piece))
         seconds = self._seconds(items, read) if items and not prompts else None
         return Expense(
             requests=sum(len(item.choices) for item in items) + len(prompts),
@@ -55,12 +57,17 @@ class LocalBackend:
             basis="" if seconds is None else f"{min(_TIMED_ITEMS, len(items))} items were timed",
         )
 
-    def score(self, items: Sequence[Item]) -> Iterator[ItemScore]:
-        """Score items in the order given, chunk by chunk."""
-        chunk = self._chunk_items()
-        for start in range(0, len(items), chunk):
-            prepared = self._prepare(items[start : start + chunk])
-            yield from item_scores(prepared, self.scorer(prepared, batch_size=self.batch_size))
+    def score(self, items: Sequence[Item], *, done: Collection[str] = ()) -> Iterator[ItemScore]:
+        """Score items in the order given, chunk by chunk; a chunk of which some are done is computed as a whole.
+
+        Batches are made of the items of a chunk, and products of another shape round differently; so the chunks are
+        those of all items, however many are left.
+        """
+        for chunk in self._chunks(items):
+            if not_done(chunk, done):
+                prepared = self._prepare(chunk)
+                found = item_scores(prepared, self.scorer(prepared, batch_size=self.batch_size))
+                yield from (score for score in found if score.id not in done)
 
     def generate(self, prompts: Sequence[str], writing: Writing) -> Iterator[Generation]:
         """Write behind prompts, in the order given; the text behind one depends on no other."""
@@ -74,8 +81,9 @@ class LocalBackend:
                 vocabulary=self.vocabulary,
             )
 
-    def _chunk_items(self) -> int:
-        return max(4 * self.batch_size, min(512, _CHUNK_WEIGHTS // max(1, self.identity.parameters or 1)))
+    def _chunks(self, items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+        size = max(4 * self.batch_size, min(512, _CHUNK_WEIGHTS // max(1, self.identity.parameters or 1)))
+        return (items[start : start + size] for start in range(0, len(items), size))
 
     def _prepare(self, items: Sequence[Item]) -> PreparedItems:
         return prepare_items(
