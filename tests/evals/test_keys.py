@@ -1,4 +1,8 @@
-"""Fifty and more mutations of what reaches the model: every one changes the key, none finds an old result."""
+"""Fifty and more mutations of rows, wording, examples and weights: every one changes the key, none finds an old result.
+
+The model is the one in memory, whose weights, width and context length are its own. Mutations of tokenizers, templates,
+weights and rules of models of tokens are in ``tests/evals/models/test_model_keys.py``.
+"""
 
 import json
 from collections.abc import Callable
@@ -10,10 +14,11 @@ import pytest
 
 from wholestack.evals import items as items_module
 from wholestack.evals import results as results_module
-from wholestack.evals.backend import ModelIdentity
 from wholestack.evals.memory import MemoryBackend
 from wholestack.evals.results import key_of, score_into
 from wholestack.evals.tasks import Shots, Task, pose
+
+from .keys import Watched, scored_anew
 
 TEXT = b"Tin is a metal. Water is wet. A stone sinks in water and a cork swims on it. " * 3
 
@@ -34,28 +39,7 @@ class Setup:
     task: Task = field(default_factory=lambda: Task(name="t", layout="boolq", shots=Shots(count=2, seed=1)))
     text: bytes = TEXT
     model: dict[str, Any] = field(default_factory=dict)
-    parts: dict[str, str] = field(
-        default_factory=lambda: {
-            "tokenizer": "9a3f", "dtype": "float32", "prefix_token": "1", "chat_template": "",
-            "adapter": "", "quantisation": "none",
-        }
-    )  # fmt: skip
     limit: int | None = None
-
-
-class Described:
-    """The model in memory with parts in its identity that only models of tokens have."""
-
-    def __init__(self, setup):
-        self.inner = MemoryBackend(setup.text, **setup.model)
-        parts = {**self.inner.identity.parts, **setup.parts}
-        self.identity = ModelIdentity(kind="described", name="m", parts=parts)
-        self.asked = []
-
-    def score(self, given, *, done=()):
-        for score in self.inner.score(given, done=done):
-            self.asked.append(score.id)
-            yield score
 
 
 def row(number, **changes):
@@ -80,14 +64,6 @@ def shots(**changes):
 
 def model(**changes):
     return lambda setup: replace(setup, model=changes)
-
-
-def part(name, value):
-    return lambda setup: replace(setup, parts={**setup.parts, name: value})
-
-
-def without_part(name):
-    return lambda setup: replace(setup, parts={key: value for key, value in setup.parts.items() if key != name})
 
 
 def ordered(change):
@@ -165,75 +141,61 @@ MUTATIONS: dict[str, Callable[[Setup], Setup]] = {
     "a constant of the model": model(strength=0.5),
     "the context length": model(context_bytes=64),
     "a context length one longer": model(context_bytes=65),
-    "the tokenizer": part("tokenizer", "9a3e"),
-    "the arithmetic": part("dtype", "bfloat16"),
-    "the start token": part("prefix_token", "2"),
-    "no start token": without_part("prefix_token"),
-    "a chat template": part("chat_template", "{messages}"),
-    "an adapter": part("adapter", "77"),
-    "the quantisation": part("quantisation", "q4_1"),
-    "the rule of the token at the join": part("token_rule", "joint/2"),
 }
 
 
-def run(setup, folder: Path):
-    """Score a set-up; the model, the item set and the result."""
+def posed(setup, folder: Path):
+    """What a set-up says on the disk; its model and item set."""
     folder.mkdir(exist_ok=True)
     for name, given in (("rows", setup.rows), ("examples", setup.examples)):
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(each) + "\n" for each in given))
     shown = folder / "examples.jsonl" if setup.task.shots else None
     item_set = pose(folder / "rows.jsonl", setup.task, shots_from=shown, limit=setup.limit)
-    backend = Described(setup)
-    return backend, item_set, score_into(backend, item_set, folder / "out")
+    return MemoryBackend(setup.text, **setup.model), item_set
 
 
 @pytest.fixture
-def scored(tmp_path):
-    return run(Setup(), tmp_path)
+def before(tmp_path):
+    return score_into(*posed(Setup(), tmp_path), tmp_path / "out")
 
 
 def test_there_are_fifty_mutations_or_more_and_no_two_are_one(tmp_path):
     assert len(MUTATIONS) >= 50
     keys = {}
     for name, mutate in MUTATIONS.items():
-        backend, item_set, _ = run(mutate(Setup()), tmp_path)
+        backend, item_set = posed(mutate(Setup()), tmp_path)
         keys.setdefault(key_of(backend.identity, item_set), []).append(name)
     assert [names for names in keys.values() if len(names) > 1] == []
 
 
 @pytest.mark.parametrize("name", MUTATIONS)
-def test_a_mutation_has_another_key_and_is_scored_anew(name, scored, tmp_path):
-    _, _, before = scored
-    backend, item_set, result = run(MUTATIONS[name](Setup()), tmp_path)
-    assert result.plan.key != before.plan.key
-    assert result.folder != before.folder
-    assert backend.asked == [item.id for item in item_set.items], "an old result was taken"
-    assert [each.nll_nats for each in result.by_item] == [each.nll_nats for each in backend.inner.score(item_set.items)]
+def test_a_mutation_has_another_key_and_is_scored_anew(name, before, tmp_path):
+    scored_anew(*posed(MUTATIONS[name](Setup()), tmp_path), tmp_path / "out", before)
 
 
-def test_without_a_mutation_the_result_is_found(scored, tmp_path):
-    backend, _, result = run(Setup(), tmp_path)
-    assert backend.asked == []
-    assert result.plan.key == scored[2].plan.key
+def found_again(setup, folder, before):
+    """Nothing was asked of the model, and the result is that from before."""
+    backend, item_set = posed(setup, folder)
+    watched = Watched(backend)
+    return score_into(watched, item_set, folder / "out").plan.key == before.plan.key and watched.asked == []
 
 
-def test_the_rules_of_tokens_prompt_and_scoring_are_in_the_key(scored, tmp_path, monkeypatch):
-    keys = {scored[2].plan.key}
+def test_without_a_mutation_the_result_is_found(before, tmp_path):
+    assert found_again(Setup(), tmp_path, before)
+
+
+def test_the_rules_of_tokens_prompt_and_scoring_are_in_the_key(before, tmp_path, monkeypatch):
+    keys = {before.plan.key}
     for module, name in ((items_module, "TOKEN_RULE"), (items_module, "PROMPT"), (results_module, "RULES")):
         with monkeypatch.context() as patch:
             patch.setattr(module, name, "another")
-            backend, item_set, _ = run(Setup(), tmp_path)
-            assert len(backend.asked) == len(item_set.items)
-            keys.add(key_of(backend.identity, item_set))
+            keys.add(scored_anew(*posed(Setup(), tmp_path), tmp_path / "out", before).plan.key)
     assert len(keys) == 4
 
 
-def test_what_does_not_reach_the_model_changes_nothing(scored, tmp_path):
-    """The name of the file of results, unknown keys, the names that a user calls things by."""
-    for setup in (
-        Setup(rows=tuple({**each, "note": "seen"} for each in Setup().rows)),
-        replace(Setup(), rows=tuple(dict(reversed(each.items())) for each in Setup().rows)),
-    ):
-        backend, _, result = run(setup, tmp_path)
-        assert result.plan.key == scored[2].plan.key
-        assert backend.asked == []
+def test_what_does_not_reach_the_model_changes_nothing(before, tmp_path):
+    """Unknown keys of a row, and the order of its keys."""
+    assert found_again(Setup(rows=tuple({**each, "note": "seen"} for each in Setup().rows)), tmp_path, before)
+    assert found_again(
+        replace(Setup(), rows=tuple(dict(reversed(each.items())) for each in Setup().rows)), tmp_path, before
+    )

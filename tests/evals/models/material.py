@@ -1,7 +1,9 @@
 """What the tests of models share: tiny real models in folders, and an oracle that knows no short cut."""
 
+import json
 import math
 
+import gguf
 import numpy as np
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
@@ -103,3 +105,46 @@ def texts_of(generations) -> list[str]:
 
 def as_array(scores) -> np.ndarray:
     return np.array([nll for score in scores for nll in score.nll_nats])
+
+
+def save_gguf(path, tokenizer: Tokenizer, kind: str = "F32", *, seed: int = 0, freq_base: float = 10000.0) -> str:
+    """A small llama with random weights as a GGUF file; ``kind`` names how its matrices are stored."""
+    content = json.loads(tokenizer.to_str())["model"]
+    tokens = [*sorted(content["vocab"], key=content["vocab"].get), END]
+    width, inner, heads, kept = 32, 64, 4, 2
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_block_count(2)
+    writer.add_context_length(512)
+    writer.add_embedding_length(width)
+    writer.add_feed_forward_length(inner)
+    writer.add_head_count(heads)
+    writer.add_head_count_kv(kept)
+    writer.add_layer_norm_rms_eps(1e-6)
+    writer.add_rope_freq_base(freq_base)
+    writer.add_vocab_size(len(tokens))
+    writer.add_tokenizer_model("gpt2")
+    writer.add_token_list(tokens)
+    writer.add_token_types([gguf.TokenType.NORMAL] * (len(tokens) - 1) + [gguf.TokenType.CONTROL])
+    writer.add_token_merges([each if isinstance(each, str) else " ".join(each) for each in content["merges"]])
+    writer.add_bos_token_id(len(tokens) - 1)
+    writer.add_eos_token_id(len(tokens) - 1)
+    matrices = {"token_embd": (len(tokens), width), "output": (len(tokens), width)}
+    norms = ["output_norm"]
+    for layer in range(2):
+        block = f"blk.{layer}"
+        norms += [f"{block}.attn_norm", f"{block}.ffn_norm"]
+        matrices |= {f"{block}.attn_q": (width, width), f"{block}.attn_output": (width, width)}
+        matrices |= {f"{block}.attn_{each}": (width * kept // heads, width) for each in "kv"}
+        matrices |= {f"{block}.ffn_{each}": (inner, width) for each in ("gate", "up")}
+        matrices |= {f"{block}.ffn_down": (width, inner)}
+    rng, stored = np.random.default_rng(seed), gguf.GGMLQuantizationType[kind]
+    for name in norms:
+        writer.add_tensor(f"{name}.weight", np.ones(width, np.float32))
+    for name, shape in matrices.items():
+        numbers = gguf.quants.quantize(rng.normal(0, 0.3, shape).astype(np.float32), stored)
+        writer.add_tensor(f"{name}.weight", numbers, raw_dtype=stored)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return str(path)
