@@ -1,7 +1,11 @@
-"""The catalogue: every check, in the order in which it is put. A new file of checks is one line in :data:`MODULES`."""
+"""The catalogue: every check, in the order in which it is put.
+
+A new file of checks is one line in :data:`MODULES`; installed packages add theirs behind them, by entry points of the
+group :data:`ENTRY_POINTS`, each naming what a file of ours calls ``CHECKS``.
+"""
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -10,6 +14,7 @@ from wholestack.health import connection
 from wholestack.health.check import Cause, Check
 from wholestack.health.probe import Probe
 from wholestack.health.telemetry import CAUSES, MOMENT
+from wholestack.plugins import installed
 
 MODULES = (
     "gpu_presence",
@@ -46,9 +51,29 @@ MODULES = (
     "bmc",
 )  # fmt: skip
 """Files of ``health/checks/``, in the order in which their checks are put: a new one is one line here."""
-CHECKS: tuple[Check, ...] = tuple(
-    check for name in MODULES for check in import_module(f"wholestack.health.checks.{name}").CHECKS
-)
+ENTRY_POINTS = "wholestack.health_checks"
+"""Group of entry points, each a tuple of :class:`Check`."""
+
+
+def _added(known: Sequence[Check]) -> Iterator[Check]:
+    """The checks of installed packages. One that cannot be loaded is an error: left out, its faults would look fine.
+
+    Raises:
+        InputError: a plug-in cannot be loaded, is no tuple of checks, or has a name that is taken.
+    """
+    names = {check.name for check in known}
+    for plugin in installed(ENTRY_POINTS):
+        for check in plugin.load(tuple):
+            if not isinstance(check, Check):
+                raise plugin.fault(f"holds a {type(check).__name__}, not only checks")
+            if check.name in names:
+                raise plugin.fault(f"the name {check.name} is taken")
+            names.add(check.name)
+            yield check
+
+
+_OURS = tuple(check for name in MODULES for check in import_module(f"wholestack.health.checks.{name}").CHECKS)
+CHECKS: tuple[Check, ...] = (*_OURS, *_added(_OURS))
 
 
 def named(name: str) -> Check:

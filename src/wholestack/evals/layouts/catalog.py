@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from pathlib import Path
 
 from wholestack.errors import InputError
@@ -21,6 +20,7 @@ from wholestack.evals.layouts.science import ARC, OpenBookQA
 from wholestack.evals.layouts.socialiqa import SocialIQa
 from wholestack.evals.layouts.winogrande import WinoGrande
 from wholestack.evals.rows import NOT_JSON, Refusal, Row, read_rows
+from wholestack.plugins import Plugin, installed
 
 ENTRY_POINTS = "wholestack.evals_layouts"
 WRONG_LAYOUT = "the row does not follow the layout"
@@ -64,8 +64,14 @@ def known_layouts(extra: Iterable[Layout] | None = None) -> tuple[Layout, ...]:
     Args:
         extra: In place of what is installed.
     """
-    offered = [entry.load()() for entry in entry_points(group=ENTRY_POINTS)] if extra is None else extra
+    offered = map(_made, installed(ENTRY_POINTS)) if extra is None else extra
     return (*LAYOUTS, *offered)
+
+
+def _made(plugin: Plugin) -> Layout:
+    with plugin.blamed("cannot be made"):
+        layout: Layout = plugin.load()()
+    return layout
 
 
 def layout_named(name: str) -> Layout:

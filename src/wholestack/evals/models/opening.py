@@ -1,7 +1,8 @@
 """From what a user calls a model to the backend that runs it.
 
 A plain table: what a name looks like, and where its backend is opened. The module of a backend, and with it torch, is
-imported only when a name is its own.
+imported only when a name is its own. Installed packages add lines to the table behind the built-in ones, by entry
+points of the group :data:`ENTRY_POINTS`; none is imported while a built-in backend takes the name.
 """
 
 from collections.abc import Callable
@@ -11,7 +12,11 @@ from pathlib import Path
 
 from wholestack.errors import InputError
 from wholestack.evals.backend import Backend, Opening
+from wholestack.evals.models.added import AddedBackend
+from wholestack.plugins import installed
 
+ENTRY_POINTS = "wholestack.evals_backends"
+"""Group of entry points, each a :class:`BackendKind`."""
 _EXTRAS = {"torch": "train", "transformers": "hf", "safetensors": "hf", "gguf": "hf"}
 
 
@@ -80,15 +85,35 @@ def open_backend(name: str, opening: Opening, *, kinds: tuple[BackendKind, ...] 
     Args:
         name: What the user calls it.
         opening: What the user says about it besides.
-        kinds: The table.
+        kinds: The table, before what installed packages add.
 
     Raises:
         InputError: no kind takes the name, a library is missing, or the model cannot be opened.
     """
     kind = next((each for each in kinds if each.takes(name)), None)
-    if kind is None:
-        what = f"the folder {name} holds no model" if Path(name).is_dir() else f"there is no model {name!r}"
-        raise InputError(what, remedy=f"a model is one of: {', '.join(each.says for each in kinds)}")
+    return _open(kind, name, opening) if kind else _open_added(name, opening, kinds)
+
+
+def _open_added(name: str, opening: Opening, kinds: tuple[BackendKind, ...]) -> Backend:
+    """A name that no built-in kind takes; a plug-in that cannot be loaded is in the way only if no other takes it."""
+    says, broken = [kind.says for kind in kinds], []
+    for plugin in installed(ENTRY_POINTS):
+        try:
+            kind: BackendKind = plugin.load(BackendKind)
+            with plugin.blamed(f"cannot tell whether {name!r} is its own"):
+                takes = kind.takes(name)
+        except InputError as error:
+            broken.append(error.message)
+            continue
+        if takes:
+            with plugin.blamed(f"{name}: cannot be opened"):
+                return AddedBackend(_open(kind, name, opening), plugin)
+        says.append(f"{kind.says} ({plugin.package})")
+    what = f"the folder {name} holds no model" if Path(name).is_dir() else f"there is no model {name!r}"
+    raise InputError("; ".join((what, *broken)), remedy=f"a model is one of: {', '.join(says)}")
+
+
+def _open(kind: BackendKind, name: str, opening: Opening) -> Backend:
     if name.endswith((".gguf", ".pt")) and not Path(name).is_file():
         raise InputError(f"{name}: there is no such file")
     module, function = kind.opens.split(":")
