@@ -4,6 +4,7 @@
     python benchmarks/health.py faults --hosts 1000 --seeds 901,902,903
     python benchmarks/health.py healthy --hosts 1000 --seeds 911,912,913
     python benchmarks/health.py month --hosts 63 --days 30 --seed 921
+    python benchmarks/health.py month --hosts 63 --from-day 15 --days 15 --seed 921
     python benchmarks/health.py mutations --count 1000000 --seed 931
 
 One JSON line a seed, then for ``faults`` one with the sums and what was missed, by kind of fault. The hosts are the
@@ -14,7 +15,8 @@ simulator's, which imports nothing from what detects; use seeds and severities t
 * ``faults``: half of the hosts broken, one fault each, every kind about equally often;
   swept before, and ten minutes after.
 * ``healthy``: nothing is broken; hosts called unfit, and host-checks that came out ``unknown``.
-* ``month``: healthy hosts swept every ten minutes, each sweep with the counters of the last;
+* ``month``: healthy hosts swept every ten minutes, each sweep with the counters of the last; the same fleet from a
+  later day on is the same month in parts, but for the first sweep of a part, which knows of no earlier one;
   false alarms a day per 500 GPUs.
 * ``mutations``: outputs of healthy and broken hosts with bytes changed, cut, doubled and swapped;
   readers may only say that they do not understand.
@@ -176,12 +178,15 @@ def healthy(hosts: int, seed: int, folder: Path) -> dict[str, object]:
     }
 
 
-def month(hosts: int, days: float, seed: int, folder: Path) -> dict[str, object]:
+def month(hosts: int, from_day: float, days: float, seed: int, folder: Path) -> dict[str, object]:
     fleet = Fleet(hosts, seed=seed)
+    first = round(from_day * 86_400 / STEP_S)
+    for _ in range(first):
+        fleet.advance(STEP_S)
     remote, last = FleetRemote(fleet), None
     begun: set[tuple[str, str]] = set()
     alarms, gpus, sweeps_made = [], sum(len(machine.gpus) for machine in fleet), 0
-    for number in range(round(days * 86_400 / STEP_S)):
+    for number in range(first, first + round(days * 86_400 / STEP_S)):
         now_in = folder / str(number % 2)
         clear(now_in)
         found = swept(fleet.hosts(), remote, now_in, now=fleet.now, since=last)
@@ -200,6 +205,7 @@ def month(hosts: int, days: float, seed: int, folder: Path) -> dict[str, object]
         "hosts": hosts,
         "gpus": gpus,
         "seed": seed,
+        "from_day": from_day,
         "days": days,
         "sweeps": sweeps_made,
         "alarms": len(alarms),
@@ -271,6 +277,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=901)
     parser.add_argument("--seeds", default="")
     parser.add_argument("--severity", default="0:1", help="range, for instance 0.1:0.4")
+    parser.add_argument("--from-day", type=float, default=0.0, help="start of the month's part")
     parser.add_argument("--days", type=float, default=30.0)
     parser.add_argument("--count", type=int, default=1_000_000)
     parser.add_argument("--processes", type=int, default=2, help="that judge replies, for speed")
@@ -293,7 +300,7 @@ def lines(given: argparse.Namespace) -> Iterator[dict[str, object]]:
             elif given.what == "healthy":
                 yield healthy(given.hosts, seed, folder)
             elif given.what == "month":
-                yield month(given.hosts, given.days, seed, folder)
+                yield month(given.hosts, given.from_day, given.days, seed, folder)
             else:
                 yield mutations(given.count, seed)
     if rows:
