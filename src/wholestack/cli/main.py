@@ -45,6 +45,7 @@ app.command(
     name="evals",
     help="Score models on items, compare them, and say what the comparison can show.",
 )
+app.command("wholestack.cli.sandbox:app", name="sandbox", help="Run untrusted Python with limits, isolated.")
 
 
 def _mend_streams() -> None:

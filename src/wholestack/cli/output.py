@@ -13,9 +13,8 @@ from wholestack.record import to_builtins
 
 _UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
-
 MOST_BYTES = 16_000_000
-"""Of a profile or inventory."""
+"""Of a profile, an inventory or a program."""
 
 
 def parse_duration(text: str) -> float:
@@ -33,6 +32,21 @@ def parse_duration(text: str) -> float:
     if seconds <= 0:
         raise InputError(f"{text!r} is no time at all", remedy="give more than zero")
     return seconds
+
+
+def parse_size(text: str) -> int:
+    """Bytes of a size such as ``512MiB``, ``1.5GB`` or ``1000``.
+
+    Raises:
+        InputError: it is no size, or not above zero.
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmg]?)(i?)b?", text.strip().lower())
+    if found is None or (found[3] and not found[2]):
+        raise InputError(f"{text!r} is no size", remedy="write for instance 512MiB, 2GB or a number of bytes")
+    size = int(float(found[1]) * (1024 if found[3] else 1000) ** " kmg".index(found[2] or " "))
+    if size <= 0:
+        raise InputError(f"{text!r} is no room at all", remedy="give more than zero")
+    return size
 
 
 def print_json(document: Mapping[str, object] | Sequence[object]) -> None:
@@ -76,6 +90,11 @@ def code_for(status: Status, findings: Iterable[Finding]) -> int:
 
 
 def read_text(path: Path) -> str:
+    """Text of a file that the user named; see :func:`read_bytes`."""
+    return read_bytes(path).decode(errors="replace")
+
+
+def read_bytes(path: Path) -> bytes:
     """A file that the user named.
 
     Raises:
@@ -86,7 +105,7 @@ def read_text(path: Path) -> str:
             content = opened.read(MOST_BYTES + 1)
         if len(content) > MOST_BYTES:
             raise InputError(f"{path}: is larger than {MOST_BYTES:,} bytes", remedy="name the right file")
-        return content.decode(errors="replace")
+        return content
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}", remedy="name an existing file") from error
 

@@ -1,0 +1,136 @@
+"""``wholestack sandbox``, as a user types it."""
+
+import json
+
+import pytest
+
+from wholestack.cli.main import main
+from wholestack.cli.output import parse_size
+from wholestack.errors import InputError
+
+
+def _run(capsys, *arguments):
+    with pytest.raises(SystemExit) as end:
+        main(["sandbox", *map(str, arguments)])
+    said = capsys.readouterr()
+    return end.value.code, said.out, said.err
+
+
+@pytest.fixture
+def program(tmp_path):
+    def write(text):
+        path = tmp_path / "program.py"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def test_a_program_prints_and_its_ending_is_said(program, capsys):
+    code, out, err = _run(capsys, "run", program("import sys; print('out'); print('err', file=sys.stderr)"))
+    assert (code, out) == (0, "out\n")
+    assert err.startswith("err\n")
+    assert "exit code 0" in err
+    assert "isolated by bubblewrap" in err
+
+
+@pytest.mark.parametrize(
+    ("text", "ending"),
+    [
+        ("raise SystemExit(7)", "exit code 7"),
+        ("while True: pass", "timed out"),
+        ("print('x' * 5000)", "output exceeded"),
+    ],
+)
+def test_a_program_that_fails_or_is_ended_is_one_and_says_how(program, capsys, text, ending):
+    code, _, err = _run(capsys, "run", program(text), "--wall", "2s", "--output", "4KB")
+    assert code == 1
+    assert ending in err
+
+
+def test_json_has_texts_and_the_value(program, capsys):
+    text = "print('ü'); RESULT.write(str(ARGUMENT[0] + 1))"
+    code, out, _ = _run(capsys, "run", program(text), "--argument", "[41]", "--json")
+    document = json.loads(out)
+    assert code == 0
+    assert (document["stdout"], document["value"], document["ending"]) == ("ü\n", 42, "exited")
+
+
+def test_json_says_why_a_result_is_no_value(program, capsys):
+    _, out, _ = _run(capsys, "run", program("RESULT.write('[1')"), "--json")
+    document = json.loads(out)
+    assert "value" not in document
+    assert "not one JSON value" in document["value_error"]
+
+
+def test_what_steers_a_terminal_is_not_passed_on(program, capsysbinary):
+    with pytest.raises(SystemExit):
+        main(["sandbox", "run", str(program("print('\\x1b]0;title\\x07 \\x1b[2J'); print('\\udc9b')"))])
+    said = capsysbinary.readouterr()
+    assert b"\x1b" not in said.out
+    assert b"\x1b" not in said.err
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--argument", "[1"], "not JSON"),
+        (["--wall", "soon"], "no duration"),
+        (["--memory", "much"], "no size"),
+        (["--memory", "1MiB"], "memory_bytes"),
+        (["--processes", "0"], "processes"),
+        (["--hash-seed", "-1"], "hash_seed"),
+    ],
+)
+def test_options_that_cannot_be_kept_are_one_line(program, capsys, options, reason):
+    code, out, err = _run(capsys, "run", program("pass"), *options)
+    assert (code, out) == (2, "")
+    assert reason in err
+    assert err.count("\n") == 1
+
+
+def test_a_program_that_is_not_there_is_one_line(tmp_path, capsys):
+    code, _, err = _run(capsys, "run", tmp_path / "none.py")
+    assert code == 2
+    assert "none.py" in err
+
+
+def test_probe_says_what_stands_between(capsys, monkeypatch):
+    code, out, _ = _run(capsys, "probe")
+    assert (code, "bubblewrap" in out) == (0, True)
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    code, out, _ = _run(capsys, "probe", "--json")
+    assert code == 3
+    assert json.loads(out)["isolated"] is False
+    assert "bwrap is not installed" in json.loads(out)["reason"]
+
+
+def test_without_isolation_a_program_runs_only_when_told_and_says_so(program, capsys, monkeypatch):
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    path = program("print('ran')")
+    code, out, err = _run(capsys, "run", path)
+    assert (code, out) == (2, "")
+    assert "cannot be isolated" in err
+    code, out, err = _run(capsys, "run", path, "--without-isolation")
+    assert (code, out) == (0, "ran\n")
+    assert "not isolated" in err
+
+
+def test_with_isolation_the_switch_changes_nothing(program, capsys):
+    _, _, err = _run(capsys, "run", program("pass"), "--without-isolation")
+    assert "isolated by bubblewrap" in err
+    assert "not isolated" not in err
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("1000", 1000), ("2kB", 2000), ("1.5 MB", 1_500_000), ("3MiB", 3 << 20), ("1g", 10**9), ("1GiB", 1 << 30)],
+)
+def test_sizes_are_read_as_people_write_them(text, size):
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1MB", "1TB", "MB", "1ib", "1e9", "nan"])
+def test_what_is_no_size_is_refused(text):
+    with pytest.raises(InputError, match=r"no size|no room"):
+        parse_size(text)
