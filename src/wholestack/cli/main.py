@@ -46,6 +46,11 @@ app.command(
     help="Score models on items, compare them, and say what the comparison can show.",
 )
 app.command("wholestack.cli.sandbox:app", name="sandbox", help="Run untrusted Python with limits, isolated.")
+app.command(
+    "wholestack.cli.codetasks:app",
+    name="codetasks",
+    help="Questions about programs that nobody has seen, answered by running them.",
+)
 
 
 def _mend_streams() -> None:

@@ -1,0 +1,87 @@
+"""One question, as it stands on a line of a file.
+
+The line is read as it is by ``wholestack evals score`` (``id``, ``context``, ``choices``, ``gold``) and carries what is
+needed to check it again: the seed that makes it, its program, and the trace that proves its answer.
+"""
+
+import hashlib
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import msgspec
+
+from wholestack.errors import RecordError
+from wholestack.record import Record, from_json, to_builtins
+
+VERSION = "1"
+"""Of the grammar: the same seed gives the same item as long as this is the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeItem(Record):
+    """A question about a program; make one with :func:`seal`."""
+
+    SCHEMA: ClassVar[str] = "code-item/1"
+
+    id: str
+    """``kind-difficulty-hash``: the hash covers program, question and choices."""
+    kind: str
+    """Name of the kind of question."""
+    difficulty: int
+    """1 to 10."""
+    seed: int
+    """Of the draft: with kind, difficulty and version it gives the whole item."""
+    version: str
+    """Of the grammar that made it."""
+    program: str
+    """Python source, valid from version 3.9 on."""
+    question: str
+    """What is asked, as one sentence."""
+    context: str
+    """Program and question as a prompt; a space and a choice continue it."""
+    choices: tuple[str, ...]
+    """Four texts, of which exactly one is right."""
+    gold: int
+    """Index of the right one."""
+    misreadings: tuple[str | None, ...]
+    """For each choice what a reader got wrong who takes it; ``None`` for gold."""
+    program_hash: str
+    """SHA-256 of the program."""
+    trace: dict[str, Any]
+    """Proof of the answer. Forward kinds: ``steps``, for each line run its number and the values that changed since,
+    at most 60, and ``lines``, how many were run. Backward kinds: ``results``, for each choice what comes of it."""
+    hash: str
+    """SHA-256 of the line without this field."""
+
+
+def seal(item: CodeItem) -> CodeItem:
+    """The item with its hash."""
+    return replace(item, hash=content_hash(item))
+
+
+def content_hash(item: CodeItem) -> str:
+    """SHA-256 over everything but the hash itself, as sorted JSON."""
+    plain = to_builtins(item)
+    del plain["hash"]
+    return hashlib.sha256(msgspec.json.encode(plain, order="sorted")).hexdigest()
+
+
+def item_line(item: CodeItem) -> bytes:
+    """The line of a file, always the same bytes for the same item."""
+    return msgspec.json.encode(to_builtins(item)) + b"\n"
+
+
+def read_line(line: bytes, *, where: str) -> CodeItem:
+    """One item of a file, with its hash checked.
+
+    Args:
+        line: One line of JSON.
+        where: Named in errors, for instance ``items.jsonl:12``.
+
+    Raises:
+        RecordError: it does not decode, or was changed after it was sealed.
+    """
+    item = from_json(CodeItem, line, where=where)
+    if content_hash(item) != item.hash:
+        raise RecordError(f"{where}: was changed after it was sealed", remedy="generate it again from its seed")
+    return item

@@ -1,0 +1,116 @@
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from wholestack.codetasks.generating import Tally, cells_of, generate, make_items
+from wholestack.codetasks.item import CodeItem, read_line
+from wholestack.codetasks.kinds.catalog import KINDS
+from wholestack.codetasks.levels import LEVELS
+from wholestack.errors import InputError, RecordError
+from wholestack.evals.items import read_items
+from wholestack.sandbox import Sandbox
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory, sandbox: Sandbox) -> Path:
+    path = tmp_path_factory.mktemp("codetasks") / "items.jsonl"
+    generate(path, cells_of(), count=150, seed=5, run=sandbox.run)
+    return path
+
+
+def test_every_kind_has_items_at_every_level_in_turn(items: list[CodeItem]) -> None:
+    assert Counter((item.kind, item.difficulty) for item in items) == {
+        (kind, level): 20 for kind in KINDS for level in LEVELS
+    }
+    cells = len(KINDS) * len(LEVELS)
+    assert [item.kind for item in items[:cells]] == [item.kind for item in items[cells : 2 * cells]]
+
+
+def test_no_two_items_ask_the_same_of_the_same_program(items: list[CodeItem]) -> None:
+    assert len({(item.program, item.question) for item in items}) == len({item.id for item in items}) == len(items)
+
+
+@pytest.mark.parametrize(("batch", "processes"), [(60, 1), (400, 2)])
+def test_the_same_seed_gives_the_same_bytes_in_whatever_batches(
+    tmp_path: Path, file: Path, sandbox: Sandbox, batch: int, processes: int
+) -> None:
+    again = tmp_path / "again.jsonl"
+    generate(again, cells_of(), count=150, seed=5, run=sandbox.run, batch=batch, processes=processes)
+    assert again.read_bytes() == file.read_bytes()
+
+
+def test_a_longer_file_begins_with_the_shorter_one(file: Path, sandbox: Sandbox) -> None:
+    first = [item.hash for item in make_items(cells_of(), count=60, seed=5, run=sandbox.run)]
+    assert first == [json.loads(line)["hash"] for line in file.read_bytes().splitlines()[:60]]
+
+
+def test_another_seed_gives_other_items(file: Path, sandbox: Sandbox) -> None:
+    ids = {item.id for item in make_items(cells_of(), count=50, seed=6, run=sandbox.run)}
+    assert not ids & {json.loads(line)["id"] for line in file.read_bytes().splitlines()}
+
+
+def test_the_file_is_an_item_set_as_it_is(file: Path) -> None:
+    rows = [json.loads(line) for line in file.read_bytes().splitlines()]
+    read = read_items(file).items
+    assert [(item.id, item.context, item.choices, item.gold) for item in read] == [
+        (row["id"], row["context"], tuple(row["choices"]), row["gold"]) for row in rows
+    ]
+
+
+def test_a_line_that_was_changed_is_named(file: Path) -> None:
+    line = file.read_bytes().splitlines()[3]
+    assert read_line(line, where="f:4").program in json.loads(line)["program"]
+    gold = json.loads(line)["gold"]
+    changed = line.replace(f'"gold":{gold}'.encode(), f'"gold":{(gold + 1) % 4}'.encode())
+    with pytest.raises(RecordError, match="f:4: was changed"):
+        read_line(changed, where="f:4")
+
+
+def test_what_was_refused_is_counted_by_reason(tmp_path: Path, sandbox: Sandbox) -> None:
+    seen: list[tuple[int, int]] = []
+    tally = generate(
+        tmp_path / "a.jsonl",
+        cells_of(["eval"], [6]),
+        count=40,
+        seed=1,
+        run=sandbox.run,
+        progress=lambda now: seen.append((now.written, now.wanted)),
+    )
+    assert tally.drafted == tally.written + sum(tally.refused.values()) > 40
+    assert seen[0] == (0, 40)
+    assert seen[-1] == (40, 40)
+
+
+def test_what_cannot_be_asked_for_is_refused(tmp_path: Path, sandbox: Sandbox) -> None:
+    def ask(**changed: int) -> Tally:
+        options = {"count": 1, "seed": 0, **changed}
+        return generate(tmp_path / "no.jsonl", cells_of(["eval"], [1]), run=sandbox.run, **options)
+
+    with pytest.raises(InputError, match="count is 0"):
+        ask(count=0)
+    with pytest.raises(InputError, match="seed is -1"):
+        ask(seed=-1)
+    with pytest.raises(InputError, match="processes is 0"):
+        ask(processes=0)
+    with pytest.raises(InputError, match="no kind 'evil'"):
+        cells_of(["evil"])
+    with pytest.raises(InputError, match="difficulty is 11"):
+        cells_of([], [11])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_exists_stays_as_it_is(tmp_path: Path, sandbox: Sandbox) -> None:
+    (tmp_path / "mine.jsonl").write_text("mine")
+    with pytest.raises(InputError, match="exists"):
+        generate(tmp_path / "mine.jsonl", cells_of(["eval"], [1]), count=1, seed=0, run=sandbox.run)
+    assert (tmp_path / "mine.jsonl").read_text() == "mine"
+
+
+def test_a_cell_without_new_items_ends_with_one_line(tmp_path: Path, sandbox: Sandbox, monkeypatch) -> None:
+    monkeypatch.setattr("wholestack.codetasks.generating.item_seed", lambda *cell: 7)
+    monkeypatch.setattr("wholestack.codetasks.generating.BARREN", 20)
+    with pytest.raises(InputError, match="eval at difficulty 1 gave no new item"):
+        generate(tmp_path / "no.jsonl", cells_of(["eval"], [1]), count=2, seed=0, run=sandbox.run)
+    assert list(tmp_path.iterdir()) == []
