@@ -7,6 +7,7 @@ import pytest
 
 from tests.evals.lm_eval_results import sample, write_results
 from tests.evals.scored import synthetic_items, synthetic_scores, write_folder
+from tests.evals.written.material import sums, written_folder
 from wholestack.cli.main import main
 
 
@@ -64,7 +65,7 @@ def test_json_is_one_document_with_the_words(folders, capsys):
     code, out, _ = run(capsys, folders["small"], folders["large"], "--json")
     found = json.loads(out)
     assert code == 0
-    assert found["schema"] == "comparison/1"
+    assert found["schema"] == "comparison/2"
     assert found["pairs"][0]["verdict"] == "second"
     assert found["verdicts"][0].startswith("B is better than A by ")
 
@@ -112,3 +113,71 @@ print([name for name in ("numpy", "scipy", "torch", "wholestack.evals") if name 
     assert done.stderr.strip().splitlines()[-1] == "[]"
     assert "compare" in done.stdout
     assert "signal" in done.stdout
+
+
+def test_written_answers_are_compared_in_words_with_both_answers(tmp_path, capsys):
+    long = "organisation/model-of-a-family-with-a-rather-long-name-" + "x" * 40
+    folders = [
+        str(written_folder(tmp_path, name, sums(60), [n % step == 0 for n in range(60)]))
+        for name, step in ((f"{long}-step-1", 4), (f"{long}-step-2", 2))
+    ]
+    code, out, _ = run(capsys, *folders, "--shown", "2")
+    plain = " ".join(out.split())
+    assert code == 0
+    assert "reasoning inside a loop: written, then the answer is extracted" in out
+    assert "B is better than A by 0.25 (95% interval" in plain
+    assert "right answers: only A 0, only B 15" in plain
+    assert "furthest apart in the share of its texts that are right: A, B" in plain
+    assert re.search(r"0\.00 1\.00 (\d+) and \1 are \| (\d+) A: -1 \| B: \2", plain)
+    assert max(map(len, out.splitlines())) <= 80
+    assert [line[3:6] for line in out.splitlines() if re.match("[AB] ", line)][:2] == ["...", "..."]
+    assert all(re.search(rf"^{letter} +\.\.\.\S+  ", out, re.MULTILINE) for letter in "AB")
+
+
+def test_a_long_name_is_never_cut_without_a_sign(tmp_path, capsys):
+    items = synthetic_items(40)
+    name = "a-name-that-no-table-of-eighty-columns-has-the-room-for-whatever-it-does"
+    folders = [
+        str(write_folder(tmp_path / str(n), items, synthetic_scores(items, seed=n, gain=n), name=f"{n}{name}"))
+        for n in range(3)
+    ]
+    _, out, _ = run(capsys, *folders)
+    told = [line for line in out.splitlines() if "a-name-that" in line]
+    assert len(told) == 6
+    assert all("..." in line for line in told)
+
+
+def test_with_and_without_examples_is_compared_by_id_and_says_so(tmp_path, capsys):
+    rows = [{"id": f"q{n}", "context": f"{n} and", "choices": [f"{n + 1}", f"{n + 7}"], "gold": 0} for n in range(40)]
+    (tmp_path / "q.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "shots.jsonl").write_text(
+        "\n".join(json.dumps({**row, "id": f"s{n}", "context": f"{n + 90} and"}) for n, row in enumerate(rows[:5]))
+    )
+    found = []
+    for more in ([], ["--shots", "2", "--shots-from", str(tmp_path / "shots.jsonl")]):
+        with pytest.raises(SystemExit):
+            main(["evals", "score", str(tmp_path / "q.jsonl"), "--model", "memory", "--json", *more,
+                  "--out", str(tmp_path / f"r{len(more)}")])  # fmt: skip
+        found.append(json.loads(capsys.readouterr().out)["folder"])
+    code, out, err = run(capsys, *found)
+    assert (code, out) == (2, "")
+    assert "40 ids are the same, but not the text" in err
+    assert "--by id" in err
+    code, out, _ = run(capsys, *found, "--by", "id")
+    assert code in (0, 3)
+    assert "matched by id: the prompts of 40 items differ, what is asked does not" in out
+
+
+def test_written_and_scored_are_one_line_and_exit_2(folders, tmp_path, capsys):
+    written = str(written_folder(tmp_path, "a", sums(60), [True] * 60))
+    code, out, err = run(capsys, folders["small"], written)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "never compared" in err
+
+
+def test_the_help_says_every_exit_code(capsys):
+    for verb in ("compare", "signal", "curve", "score", "write", "proxy"):
+        with pytest.raises(SystemExit):
+            main(["evals", verb, "--help"])
+        plain = " ".join(capsys.readouterr().out.split())
+        assert re.search(r"Exit codes: 0 [^.]*; 3 [^.]*; 2 (usage|bad)", plain), verb

@@ -229,7 +229,7 @@ def test_items_furthest_apart_and_flips_are_listed_to_a_bound():
     moved[4, 0], moved[7, 0], moved[9, 0] = -9, -5, -0.5
     found = compare_results([result_of(values, gold), result_of(moved, gold)], shown=2).pairs[0]
     assert [each.id for each in found.items_apart] == ["item-00004", "item-00007"]
-    assert (found.items_apart[0].first_nats, found.items_apart[0].second_nats) == (-1.0, -9.0)
+    assert (found.items_apart[0].first, found.items_apart[0].second) == (-1.0, -9.0)
     assert "question 4" in found.items_apart[0].context
     assert (found.flips.only_first, found.flips.only_second) == (2, 0)
     assert found.flips.ids_only_first == ("item-00004", "item-00007")
@@ -324,3 +324,42 @@ def test_a_few_items_decide_nothing_however_alike_their_differences(metric, item
     ).pairs
     assert pair.verdict == "unknown"
     assert pair.p_value is None or pair.p_value >= 2.0 ** (1 - items)
+
+
+def test_the_same_questions_under_other_prompts_are_matched_by_id_where_it_is_asked_for():
+    rng = np.random.default_rng(5)
+    values, gold = rng.normal(-8, 2, (60, 3)), rng.integers(0, 3, 60)
+    plain = result_of(values, gold, name="zero")
+    order = rng.permutation(60)
+    shown = result_of(
+        values[order] + 1.0 * (np.arange(3) == gold[order, None]),
+        gold[order],
+        name="few",
+        ids=[f"item-{n:05}" for n in order],
+        texts=[f"an example\n\nquestion {n}" if n else "question 0" for n in order],
+    )
+    with pytest.raises(InputError, match=r"--by id compares them where only the prompts differ"):
+        compare_results([plain, shown])
+    found = compare_results([plain, shown], by="id", metric="answer_bpb_macro")
+    assert (found.matched_by, found.prompts_differ, found.items) == ("id", 59, 60)
+    assert found.pairs[0].difference == pytest.approx(-1 / (4 * np.log(2)))
+    assert found.pairs[0].verdict == "second"
+    alike = compare_results([plain, plain], by="id")
+    assert (alike.matched_by, alike.prompts_differ, alike.metric) == ("id", 0, compare_results([plain, plain]).metric)
+    assert found.metric != compare_results([plain, plain], metric="answer_bpb_macro").metric
+
+
+@pytest.mark.parametrize("what", ["gold", "choices", "twice", "way"])
+def test_by_id_nothing_but_the_prompt_may_differ(what):
+    values, gold = np.random.default_rng(5).normal(-8, 2, (12, 3)), np.zeros(12, int)
+    plain = result_of(values, gold)
+    if what == "twice":
+        with pytest.raises(InputError, match="id 'a' is there twice"):
+            compare_results([plain, result_of(values, gold, ids=["a"] * 12)], by="id")
+    elif what == "way":
+        with pytest.raises(InputError, match="by content or by id"):
+            compare_results([plain, plain], by="name")
+    else:
+        other = result_of(values[:, :2], gold) if what == "choices" else result_of(values, gold + (np.arange(12) == 0))
+        with pytest.raises(InputError, match=r"under \d+ ids, for instance 'item-00000': other choices"):
+            compare_results([plain, other], by="id")

@@ -137,7 +137,10 @@ def test_tasks_are_sources_and_a_field_of_the_documents_makes_clusters(tmp_path)
         (lambda folder: next(folder.glob("samples*")).write_bytes(b"\xff\xfe"), "not UTF-8"),
         (lambda folder: next(folder.glob("samples*")).write_text(""), "holds no scored item"),
         (lambda folder: next(folder.glob("results*")).write_text("no"), "results_.*:1: is damaged"),
-        (lambda folder: next(folder.glob("results*")).unlink(), "holds neither result.json nor a results_"),
+        (
+            lambda folder: next(folder.glob("results*")).unlink(),
+            "neither result.json, writing.json nor a results_",
+        ),
     ],
 )
 def test_damaged_results_are_refused_in_one_line(tmp_path, damage, message):

@@ -84,7 +84,7 @@ def test_what_is_no_result_is_refused(tmp_path, folder):
     with pytest.raises(InputError, match="does not exist"):
         load_scored(tmp_path / "nothing")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match=r"neither result\.json nor a results_"):
+    with pytest.raises(InputError, match=r"neither result\.json, writing\.json nor a results_"):
         load_scored(tmp_path / "empty")
     (tmp_path / "file.json").write_text("{}")
     with pytest.raises(InputError, match="neither"):

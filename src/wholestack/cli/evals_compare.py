@@ -1,7 +1,7 @@
 """``wholestack evals compare``: which model is better on the same items, and whether that can be seen."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -17,7 +17,8 @@ Json = Annotated[bool, Parameter(negative="")]
 
 def compare(
     *results: Path,
-    metric: str = "answer_bpb",
+    metric: str = "",
+    by: Literal["content", "id"] = "content",
     common: Json = False,
     cluster: str = "",
     shown: int = ITEMS_SHOWN,
@@ -25,15 +26,21 @@ def compare(
 ) -> int:
     """Say which model is better on the same items, by how much, and whether these items can show it.
 
-    Exit codes: 0 when every pair is decided or equal on every item, 3 when some pair cannot be told apart.
+    Exit codes: 0 every pair is decided or equal on every item; 3 some pair cannot be told apart; 2 usage, bad input,
+    or results that may not be compared.
 
     Parameters
     ----------
     results
-        Two or more result folders of `wholestack evals score` or of lm-evaluation-harness with --log_samples.
+        Two or more result folders of wholestack evals score or of lm-evaluation-harness with --log_samples; or two
+        or more of wholestack evals write (where one was judged in several ways, its metrics-*.json that is meant).
+        Never both kinds: a score over given choices and one of written answers are different measures.
     metric
-        answer_bpb, answer_bpb_macro, or accuracy, choice_nll or brier, alone (raw) or with _per_byte,
-        _per_token or _per_char.
+        answer_bpb (default), answer_bpb_macro, or accuracy, choice_nll or brier, alone (raw) or with _per_byte,
+        _per_token or _per_char; of written answers share_right.
+    by
+        content: items are the same where all that was read and judged by is the same. id: the prompts may differ, for
+        instance with and without examples in front; choices and right answers may not.
     common
         Compare the items in common where the results are of different items.
     cluster
@@ -44,7 +51,11 @@ def compare(
         Print one JSON document.
     """
     found = compare_results(
-        [load_scored(each, cluster=cluster) for each in results], metric=metric, common=common, shown=max(0, shown)
+        [load_scored(each, cluster=cluster) for each in results],
+        metric=metric,
+        by=by,
+        common=common,
+        shown=max(0, shown),
     )
     if json:
         texts = [verdict_text(found, pair) for pair in found.pairs]

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from wholestack.evals.comparison import FEWEST_CLUSTERS, MOST_ITEMS, Comparison, Pair
 from wholestack.evals.statistics import DetectableDifference, Interval
+from wholestack.evals.tasks import PURPOSES
 
 WIDTH = 80
 SOURCES_SHOWN = 10
@@ -33,7 +34,7 @@ def verdict_text(found: Comparison, pair: Pair) -> str:
     one, other = letter(pair.first), letter(pair.second)
     unit = f" {found.unit}" if found.unit else ""
     if pair.verdict == "same":
-        return f"{one} and {other} are equal: the same numbers for every choice of every item."
+        return f"{one} and {other} are equal: {found.equal}."
     if pair.verdict == "unknown":
         return f"{one} and {other} cannot be told apart: {_why_not(found, pair, unit)}"
     better, worse = (other, one) if pair.verdict == "second" else (one, other)
@@ -83,24 +84,35 @@ def _interval(found: Comparison, pair: Pair, *, absolute: bool = False) -> str:
 def _heading(found: Comparison) -> Iterator[str]:
     direction = "lower" if found.lower_is_better else "higher"
     yield f"{found.metric}, {direction} is better{f', {found.unit}' if found.unit else ''}"
+    yield from textwrap.wrap(PURPOSES[found.purpose], WIDTH)
     independent = "each taken as independent" if found.clusters == found.items else f"{found.clusters:,} clusters"
     yield f"{found.items:,} items scored by all, {independent}"
     if found.not_by_all:
         yield f"{found.not_by_all:,} more were not scored by every model and are not compared"
+    if found.matched_by == "id":
+        said = f"matched by id: the prompts of {found.prompts_differ:,} items differ, what is asked does not"
+        yield from textwrap.wrap(said, WIDTH)
+    for way in found.written_with:
+        yield from textwrap.wrap(f"written in different ways: {way}", WIDTH, subsequent_indent="  ")
     yield ""
 
 
 def _models(found: Comparison) -> Iterator[str]:
     yield f"   {'model':<{_NAME_WIDTH}}  {'value':>10}  {'error alone':>11}"
-    ambiguous = len({model.name for model in found.models}) < len(found.models)
+    ambiguous = _ambiguous(found)
     for place, model in enumerate(found.models):
-        name = model.path[-_NAME_WIDTH:] if ambiguous else model.name
+        name = _tail(model.path, _NAME_WIDTH) if ambiguous else _cut(model.name, _NAME_WIDTH)
         error = "-" if model.standard_error is None else f"{model.standard_error:.4f}"
-        yield f"{letter(place):<2} {_cut(name, _NAME_WIDTH):<{_NAME_WIDTH}}  {model.value:>10.4f}  {error:>11}"
+        yield f"{letter(place):<2} {name:<{_NAME_WIDTH}}  {model.value:>10.4f}  {error:>11}"
         for reason, count in model.unscorable.items():
             yield _cut(f"   {count:,} not scored: {reason}", WIDTH)
         if model.left_out:
             yield f"   {model.left_out:,} items of it are not in all results and are left out"
+
+
+def _ambiguous(found: Comparison) -> bool:
+    """Whether models are called alike where they are cut to fit, so that only their folders tell them apart."""
+    return len({model.name[: _NAME_WIDTH - 3] for model in found.models}) < len(found.models)
 
 
 def _pair(found: Comparison, pair: Pair) -> Iterator[str]:
@@ -114,12 +126,13 @@ def _pair(found: Comparison, pair: Pair) -> Iterator[str]:
     if pair.sources:
         yield from _sources(pair)
     flips = pair.flips
+    variant = f" ({flips.normalisation})" if flips.normalisation else ""
     yield from _indented(
-        f"right answers ({flips.normalisation}): only {letter(pair.first)} {flips.only_first:,},"
+        f"right answers{variant}: only {letter(pair.first)} {flips.only_first:,},"
         f" only {letter(pair.second)} {flips.only_second:,}"
     )
     if pair.items_apart:
-        yield from _items(pair)
+        yield from _items(found, pair)
 
 
 def _neighbours(found: Comparison, pair: Pair) -> bool:
@@ -167,26 +180,34 @@ def _sources(pair: Pair) -> Iterator[str]:
     yield from _indented("; ".join(said))
 
 
-def _items(pair: Pair) -> Iterator[str]:
+def _items(found: Comparison, pair: Pair) -> Iterator[str]:
     one, other = letter(pair.first), letter(pair.second)
-    yield f"  furthest apart in the log-likelihood of the right answer, nats: {one}, {other}"
+    yield f"  furthest apart in the {found.standing}: {one}, {other}"
     for each in pair.items_apart:
-        context = each.context if len(each.context) <= 34 else f"...{each.context[-31:]}"
-        yield f"  {each.first_nats:>9.2f} {each.second_nats:>9.2f}  {_cut(f'{context} | {each.answer}', 56)}".rstrip()
+        context = _tail(each.context, 34)
+        yield f"  {each.first:>9.2f} {each.second:>9.2f}  {_cut(f'{context} | {each.answer}', 56)}".rstrip()
+        if found.purpose != "base":
+            yield _cut(f"{'':>24}{one}: {_cut(each.first_given, 24)} | {other}: {_cut(each.second_given, 24)}", WIDTH)
 
 
 def _order(found: Comparison) -> Iterator[str]:
     yield ""
     yield "from best to worst (details below for neighbours; --json has all pairs):"
+    ambiguous = _ambiguous(found)
     for rank in found.ranking:
         apart = ", ".join(letter(other) for other in rank.not_apart_from)
         note = f"  not to be told from {apart}" if apart else ""
         model = found.models[rank.model]
-        yield _cut(f"  {letter(rank.model):<2} {model.value:>10.4f}  {_cut(model.name, 30):<30}{note}".rstrip(), WIDTH)
+        name = _tail(model.path, 30) if ambiguous else _cut(model.name, 30)
+        yield _cut(f"  {letter(rank.model):<2} {model.value:>10.4f}  {name:<30}{note}".rstrip(), WIDTH)
 
 
 def _indented(text: str) -> list[str]:
     return textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="  ")
+
+
+def _tail(text: str, width: int) -> str:
+    return text if len(text) <= width else f"...{text[3 - width :]}"
 
 
 def _cut(text: str, width: int) -> str:

@@ -40,7 +40,8 @@ def curve(
 
     Names the metric that makes a jump, and the curve that looks clean only because of its axes.
 
-    Exit codes: 0 all smooth; 1 a metric jumps or is clean by its axes only; 3 too few checkpoints to tell; 2 usage.
+    Exit codes: 0 all smooth; 1 a metric jumps or is clean by its axes only; 3 too few checkpoints to tell; 2 usage,
+    bad input, or results that do not belong together.
 
     Parameters
     ----------

@@ -24,13 +24,16 @@ Json = Annotated[bool, Parameter(negative="")]
 def signal(
     *results: str,
     pattern: str = "",
-    metric: tuple[str, ...] = ("answer_bpb", "choice_nll", "accuracy"),
+    metric: Annotated[tuple[str, ...], Parameter(negative="")] = (),
     common: Json = False,
     shown: int = ITEMS_SHOWN,
     goals: Path = GOALS,
     json: Json = False,
 ) -> int:
     """Say how far models are apart against how far one model is from itself over seeds or last checkpoints.
+
+    Exit codes: 0 measured; 3 fewer than three models, or repeats that do not differ at all, so that the noise is
+    unknown; 2 usage, bad input, or results that do not belong together.
 
     Parameters
     ----------
@@ -40,7 +43,8 @@ def signal(
         Regular expression with one group, searched in each result's model name: the group is the model, and what
         differs besides it is a repeat, for instance '^(.*)-seed'.
     metric
-        Metrics, each with its own --metric; as in `wholestack evals compare`.
+        Metrics, each with its own --metric, as in wholestack evals compare; default answer_bpb, choice_nll and
+        accuracy, of written answers share_right.
     common
         Take the items in common where the results are of different items.
     shown

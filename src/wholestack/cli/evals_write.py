@@ -214,7 +214,7 @@ def _document(written: Written, found: WrittenMetrics) -> dict[str, object]:
 def _show(written: Written, found: WrittenMetrics) -> None:
     """At most 80 columns; the score, what is in no share and why, and what the grader is worth."""
     console = Console(width=min(WIDTH, Console().width), highlight=False)
-    console.print(f"\n{dict(PURPOSES)[found.purpose]}", style="bold")  # type: ignore[index]
+    console.print(f"\n{PURPOSES[found.purpose]}", style="bold")
     console.print(f"{written.plan.model.name} on {found.task}", markup=False)
     for line in _score_lines(found.scores, written.plan.writing.max_tokens):
         console.print(line, markup=False)

@@ -77,12 +77,23 @@ def _say(message: str) -> None:
     print(f"wholestack: {guarded(message, styles=False)}", file=sys.stderr)
 
 
+def _show_own_help(arguments: list[str]) -> None:
+    """On its own page a command says all that its docstring does, not only its line in the list of commands."""
+    if {"--help", "-h"}.isdisjoint(arguments):
+        return
+    _, path, _ = app.parse_commands(arguments)
+    for command in path[:-1]:  # the last one prints the page
+        if command.default_command is not None:
+            command.help = None
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run the command and exit with its code; one clear line for an error, a traceback for our own mistakes only."""
     for variable in ONE_THREAD:
         os.environ.setdefault(variable, "1")
     _mend_streams()
     try:
+        _show_own_help(sys.argv[1:] if arguments is None else arguments)
         code = app(arguments, exit_on_error=False, print_error=False)
     except CycloptsError as error:
         app.error_console.print(CycloptsPanel(error))

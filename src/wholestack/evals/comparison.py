@@ -2,8 +2,9 @@
 
 - The difference of a pair is paired: items that all models were scored on, cluster-robust error, Student's t
   (:func:`~wholestack.evals.scores.paired_difference`). Intervals are of single pairs, at the stated level.
-- For accuracy McNemar's exact test counts as well: with few items that only one model has right, t is too sure of
-  itself. The larger of the two p-values decides. (McNemar takes items as independent, so it never decides alone.)
+- For accuracy and the share of right texts McNemar's exact test counts as well: with few items that only one model has
+  right, t is too sure of itself. The larger of the two p-values decides. (McNemar takes items as independent, so it
+  never decides alone.)
 - With more than two models the p-values are Holm's over all pairs, and what a pair could detect is stated at
   level / pairs. Over the sources of a pair Holm holds as well. So at most 5 % of such comparisons find a difference
   where there is none, whatever the number of models or sources.
@@ -11,7 +12,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import ClassVar, Literal
 
@@ -19,9 +20,18 @@ import numpy as np
 from scipy.special import bdtr
 
 from wholestack.errors import InputError
+from wholestack.evals.comparable import (
+    Flags,
+    ItemNumbers,
+    is_share_of_right,
+    lower_is_better,
+    relabelled,
+    unit_of,
+    variant_of,
+)
 from wholestack.evals.items import metric_name
-from wholestack.evals.scored import Matched, ScoredItems, match_items
-from wholestack.evals.scores import NORMALISATIONS, ItemScores, Normalisation, item_values, outcomes, paired_difference
+from wholestack.evals.scored import By, Matched, ScoredItems, match_items
+from wholestack.evals.scores import paired_difference
 from wholestack.evals.statistics import (
     DetectableDifference,
     Estimate,
@@ -31,6 +41,7 @@ from wholestack.evals.statistics import (
     holm,
     ratio_estimate,
 )
+from wholestack.evals.tasks import Purpose
 from wholestack.record import Record
 
 Verdict = Literal["first", "second", "same", "unknown"]
@@ -62,10 +73,11 @@ class ModelLine(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExactTest(Record):
-    """McNemar's exact test on accuracy."""
+    """McNemar's exact test on right answers."""
 
     only_first_right: int
-    """Items that the first model has right and the second has not; where a tie of choices is involved it is no win."""
+    """Items that the first model has right and the second has not; where a tie of choices is involved it is no win,
+    and of several texts behind a question more right ones are."""
     only_second_right: int
     """The other way round."""
     p_value: float
@@ -90,18 +102,22 @@ class SourceDifference(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemDifference(Record):
-    """An item on which two models gave the right answer very different log-likelihoods."""
+    """An item on which the right answer stands very differently with two models."""
 
     id: str
     source: str
     context: str
     """Its last characters."""
     answer: str
-    """The right choice."""
-    first_nats: float
-    """Log-likelihood of the right answer under the first model."""
-    second_nats: float
-    """Under the second."""
+    """The right one."""
+    first: float
+    """How it stands with the first model; ``standing`` of the comparison says in which unit."""
+    second: float
+    """With the second."""
+    first_given: str
+    """What the first model answered; empty where it chose."""
+    second_given: str
+    """What the second did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,10 +125,11 @@ class Flips(Record):
     """Items that one model answers rightly and the other does not."""
 
     normalisation: str
+    """Of the choices' likelihoods; empty of written answers."""
     only_first: int
     only_second: int
     ids_only_first: tuple[str, ...]
-    """Some of them, those of the largest change in the right answer's log-likelihood first."""
+    """Some of them, those of the largest change in how the right answer stands first."""
     ids_only_second: tuple[str, ...]
     """Some of the others."""
 
@@ -136,7 +153,7 @@ class Pair(Record):
     p_holm: float | None
     """Adjusted for the number of pairs."""
     exact: ExactTest | None
-    """For accuracy only."""
+    """For shares of right answers only."""
     detectable: DetectableDifference | None
     """The smallest true difference that these items show for these two models."""
     items_needed: int | None
@@ -167,7 +184,7 @@ class Rank(Record):
 class Comparison(Record):
     """Two or more models on the same items."""
 
-    SCHEMA: ClassVar[str] = "comparison/1"
+    SCHEMA: ClassVar[str] = "comparison/2"
 
     metric: str
     """With the item set."""
@@ -182,6 +199,18 @@ class Comparison(Record):
     """Independent clusters of them."""
     not_by_all: int
     """Shared items that some model could not be scored on."""
+    purpose: Purpose
+    """What all these numbers are for."""
+    standing: str
+    """What the numbers of single items are, with their unit."""
+    equal: str
+    """What two models gave where the verdict is ``same``."""
+    matched_by: By
+    """How the items were brought together."""
+    prompts_differ: int
+    """Items that were not read alike by all models; 0 unless matched by id."""
+    written_with: tuple[str, ...]
+    """The ways in which texts were written, where they differ; empty unless matched by id."""
     models: tuple[ModelLine, ...]
     pairs: tuple[Pair, ...]
     ranking: tuple[Rank, ...]
@@ -191,7 +220,8 @@ class Comparison(Record):
 def compare_results(
     results: Sequence[ScoredItems],
     *,
-    metric: str = "answer_bpb",
+    metric: str = "",
+    by: By = "content",
     common: bool = False,
     level: float = 0.95,
     power: float = 0.8,
@@ -202,26 +232,29 @@ def compare_results(
     Args:
         results: What each gave to the items.
         metric: ``answer_bpb``, ``answer_bpb_macro``, or ``accuracy``, ``choice_nll`` or ``brier``
-            with a variant; without one, raw.
+            with a variant; without one, raw. Of written answers ``share_right``. Empty for ``answer_bpb`` or that.
+        by: How items are matched, see :func:`~wholestack.evals.scored.match_items`.
         common: Compare what the item sets have in common where they differ.
         level: Of the intervals; verdicts are at ``1 - level``.
         power: Of what can be detected.
         shown: Most items listed for a pair.
 
     Raises:
-        InputError: fewer than two models, item sets that differ, no item scored by all, or an unknown metric.
+        InputError: fewer than two models, item sets that differ, purposes or ways to judge that do, no item scored by
+            all, or an unknown metric.
     """
     if len(results) < 2:
         raise InputError(f"a comparison needs two or more results, got {len(results)}")
-    metric = full_metric(metric)
+    joined = match_items(results, by=by, common=common)
+    family = results[0].family
+    metric = family.full(metric)
     if metric.endswith("per_token") and (silent := [each.path for each in results if not each.counts_tokens]):
         raise InputError(f"{silent[0]}: does not say how many tokens were scored", remedy="use another normalisation")
-    joined = match_items(results, common=common)
     scores = _scored_by_all([each.scores for each in joined.results])
     keep = scores[0].is_scored
     if not keep.any():
         raise InputError(f"no item was scored by all of {', '.join(each.path for each in results)}")
-    better_low = not metric.startswith("accuracy")
+    better_low = lower_is_better(metric)
     models = _model_lines(joined, scores, metric)
     places = list(combinations(range(len(results)), 2))
     measured = [_measure(scores[a], scores[b], metric, level) for a, b in places]
@@ -241,29 +274,16 @@ def compare_results(
         items=int(keep.sum()),
         clusters=len(np.unique(scores[0].clusters[keep])),
         not_by_all=int((~keep).sum()),
+        purpose=results[0].purpose,
+        standing=family.standing,
+        equal=family.equal,
+        matched_by=by,
+        prompts_differ=joined.prompts_differ,
+        written_with=joined.written_with,
         models=models,
         pairs=pairs,
         ranking=_ranking(models, pairs, better_low),
     )
-
-
-def full_metric(metric: str) -> str:
-    """The metric's name with its variant; ``accuracy`` is ``accuracy_raw``.
-
-    Raises:
-        InputError: it is unknown.
-    """
-    known = ["answer_bpb", "answer_bpb_macro"]
-    known += [f"{kind}_{each}" for kind in ("choice_nll", "accuracy", "brier") for each in NORMALISATIONS]
-    full = f"{metric}_raw" if metric in ("choice_nll", "accuracy", "brier") else metric
-    if full not in known:
-        raise InputError(f"no metric {metric!r} to compare", remedy=f"known are: {', '.join(known)}")
-    return full
-
-
-def unit_of(metric: str) -> str:
-    """Unit of a metric, empty for shares."""
-    return {"answer": "bits per byte", "choice": "nats"}.get(metric.partition("_")[0], "")
 
 
 def exact_mcnemar(first: Floats, second: Floats) -> ExactTest:
@@ -273,7 +293,11 @@ def exact_mcnemar(first: Floats, second: Floats) -> ExactTest:
         first: ``[items]``, 1 where the first is right, a share at ties.
         second: ``[items]``, the same of the second.
     """
-    one, other = int(((first == 1) & (second < 1)).sum()), int(((second == 1) & (first < 1)).sum())
+    return _exact_test((first == 1) & (second < 1), (second == 1) & (first < 1))
+
+
+def _exact_test(only_first: Flags, only_second: Flags) -> ExactTest:
+    one, other = int(only_first.sum()), int(only_second.sum())
     tail = float(bdtr(min(one, other), one + other, 0.5)) if one + other else 1.0
     return ExactTest(only_first_right=one, only_second_right=other, p_value=min(1.0, 2 * tail))
 
@@ -287,11 +311,11 @@ class _Measured:
     identical: bool
 
 
-def _measure(first: ItemScores, second: ItemScores, metric: str, level: float) -> _Measured:
+def _measure(first: ItemNumbers, second: ItemNumbers, metric: str, level: float) -> _Measured:
     found = paired_difference(first, second, metric=metric, level=level)
     keep = first.is_scored
-    one, other = item_values(first, metric)[0][keep], item_values(second, metric)[0][keep]
-    exact = exact_mcnemar(one, other) if metric.startswith("accuracy") else None
+    won = [one.beats(two, metric) & keep for one, two in ((first, second), (second, first))]
+    exact = _exact_test(*won) if is_share_of_right(metric) else None
     p_value = found.p_value
     if p_value is not None:
         # However alike the differences: of G independent signs no test can say more than this.
@@ -303,27 +327,22 @@ def _measure(first: ItemScores, second: ItemScores, metric: str, level: float) -
         interval=found.interval if found.standard_error else None,
         p_value=p_value,
         exact=exact,
-        identical=_are_alike(first, second),
+        # Whether both gave every item the same: another metric could not tell them apart either.
+        identical=bool(first.equals(second)[keep].all()),
     )
 
 
-def _are_alike(first: ItemScores, second: ItemScores) -> bool:
-    """Whether both gave every choice the same number: another metric could not tell them apart either."""
-    kept = np.repeat(first.is_scored, np.diff(first.choice_offsets))
-    return bool((first.nll_nats[kept] == second.nll_nats[kept]).all())
-
-
-def _scored_by_all(scores: Sequence[ItemScores]) -> list[ItemScores]:
+def _scored_by_all(scores: Sequence[ItemNumbers]) -> list[ItemNumbers]:
     keep = np.logical_and.reduce([each.is_scored for each in scores])
     reasons = np.where(keep, "", NOT_BY_ALL)
-    return [replace(each, reasons=reasons) for each in scores]
+    return [relabelled(each, reasons=reasons) for each in scores]
 
 
-def _model_lines(joined: Matched, scores: Sequence[ItemScores], metric: str) -> tuple[ModelLine, ...]:
+def _model_lines(joined: Matched, scores: Sequence[ItemNumbers], metric: str) -> tuple[ModelLine, ...]:
     lines = []
     for result, shared, left_out in zip(joined.results, scores, joined.left_out, strict=True):
         keep = shared.is_scored
-        numerator, weight = item_values(shared, metric)
+        numerator, weight = shared.values(metric)
         estimate = ratio_estimate(numerator[keep], weight[keep], shared.clusters[keep])
         reasons, counts = np.unique(result.scores.reasons[~result.scores.is_scored], return_counts=True)
         lines.append(
@@ -339,7 +358,7 @@ def _model_lines(joined: Matched, scores: Sequence[ItemScores], metric: str) -> 
     return tuple(lines)
 
 
-_Side = tuple[ScoredItems, ItemScores, int]
+_Side = tuple[ScoredItems, ItemNumbers, int]
 
 
 def _pair(
@@ -372,7 +391,7 @@ def _pair(
         verdict=verdict,
         sources=_by_source(first[1], second[1], metric, level),
         items_apart=_items_apart(first, second, shown),
-        flips=_flips(first, second, _variant(metric), shown),
+        flips=_flips(first[1], second[1], metric, shown),
     )
 
 
@@ -406,7 +425,7 @@ def _items_needed(difference: float, detectable: DetectableDifference | None) ->
     return math.ceil(needed) if needed > detectable.items and needed <= MOST_ITEMS else None
 
 
-def _by_source(first: ItemScores, second: ItemScores, metric: str, level: float) -> tuple[SourceDifference, ...]:
+def _by_source(first: ItemNumbers, second: ItemNumbers, metric: str, level: float) -> tuple[SourceDifference, ...]:
     keep = first.is_scored
     names = np.unique(first.sources[keep])
     if len(names) < 2:
@@ -432,32 +451,30 @@ def _by_source(first: ItemScores, second: ItemScores, metric: str, level: float)
 
 
 def _items_apart(first: _Side, second: _Side, shown: int) -> tuple[ItemDifference, ...]:
-    one, other = (-side[1].nll_nats[side[1].answers] for side in (first, second))
-    gap = np.where(first[1].is_scored, np.abs(other - one), 0.0)
-    order = np.argsort(-gap, kind="stable")[:shown]
+    gap = _gap(first[1], second[1])
+    one, other = first[1].standing(), second[1].standing()
     return tuple(
         ItemDifference(
             id=str(first[1].item_ids[at]),
             source=str(first[1].sources[at]),
             context=first[0].contexts[at],
             answer=first[0].answers[at],
-            first_nats=float(one[at]),
-            second_nats=float(other[at]),
+            first=float(one[at]),
+            second=float(other[at]),
+            first_given=first[0].given[at],
+            second_given=second[0].given[at],
         )
-        for at in order.tolist()
+        for at in np.argsort(-gap, kind="stable")[:shown].tolist()
         if gap[at] > 0
     )
 
 
-def _flips(first: _Side, second: _Side, variant: Normalisation, shown: int) -> Flips:
-    keep = first[1].is_scored
-    one, other = (outcomes(side[1], variant).credit for side in (first, second))
-    gap = np.abs(second[1].nll_nats[second[1].answers] - first[1].nll_nats[first[1].answers])
-    order = np.argsort(-gap, kind="stable")
-    sides = [keep & (one == 1) & (other < 1), keep & (other == 1) & (one < 1)]
-    ids = [tuple(first[1].item_ids[order[side[order]]][:shown].tolist()) for side in sides]
+def _flips(first: ItemNumbers, second: ItemNumbers, metric: str, shown: int) -> Flips:
+    order = np.argsort(-_gap(first, second), kind="stable")
+    sides = [first.is_scored & one.beats(two, metric) for one, two in ((first, second), (second, first))]
+    ids = [tuple(first.item_ids[order[side[order]]][:shown].tolist()) for side in sides]
     return Flips(
-        normalisation=variant,
+        normalisation=variant_of(metric),
         only_first=int(sides[0].sum()),
         only_second=int(sides[1].sum()),
         ids_only_first=ids[0],
@@ -465,8 +482,9 @@ def _flips(first: _Side, second: _Side, variant: Normalisation, shown: int) -> F
     )
 
 
-def _variant(metric: str) -> Normalisation:
-    return next((each for each in NORMALISATIONS if metric.endswith(f"_{each}")), "raw")
+def _gap(first: ItemNumbers, second: ItemNumbers) -> Floats:
+    """How differently the right answer of each item stands with two models; 0 where it is not scored."""
+    return np.where(first.is_scored, np.abs(second.standing() - first.standing()), 0.0)
 
 
 def _ranking(models: Sequence[ModelLine], pairs: Sequence[Pair], better_low: bool) -> tuple[Rank, ...]:

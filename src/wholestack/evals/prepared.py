@@ -23,8 +23,8 @@ import numpy.typing as npt
 
 from wholestack.errors import InputError
 from wholestack.evals.arrays import npz_bytes, read_npz
+from wholestack.evals.comparable import Texts
 from wholestack.evals.items import Item, ItemSet
-from wholestack.evals.scores import Texts
 from wholestack.evals.statistics import Ints
 from wholestack.journal import write_atomic
 from wholestack.record import digest

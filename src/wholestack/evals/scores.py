@@ -26,6 +26,7 @@ import numpy.typing as npt
 from wholestack.errors import InputError
 from wholestack.evals.arrays import npz_bytes, read_npz
 from wholestack.evals.calibration import Calibration, ChoiceValues, Outcome, calibration, held_out_half, outcome_of
+from wholestack.evals.comparable import ItemNumbers, Texts, variant_of
 from wholestack.evals.detectable import detectable_before_scoring
 from wholestack.evals.items import metric_name
 from wholestack.evals.statistics import (
@@ -48,8 +49,6 @@ from wholestack.record import Record, digest
 
 Normalisation = Literal["raw", "per_byte", "per_token", "per_char"]
 NORMALISATIONS: tuple[Normalisation, ...] = ("raw", "per_byte", "per_token", "per_char")
-
-Texts = npt.NDArray[np.str_]
 
 LEVEL = 0.95
 """Of bootstrap intervals and reliability bands."""
@@ -219,6 +218,24 @@ class ItemScores:
             choice_offsets=offsets,
         )
 
+    def values(self, metric: str) -> tuple[Floats, Floats]:
+        """See :func:`item_values`."""
+        return item_values(self, metric)
+
+    def standing(self) -> Floats:
+        """``[items]``, log-likelihood of the right answer in nats; 0 for unscorable items."""
+        return -self.nll_nats[self.answers]
+
+    def beats(self, other: "ItemScores", metric: str) -> npt.NDArray[np.bool_]:
+        """``[items]``, where this model takes the right choice and the other does not; a tie of choices is no win."""
+        one, two = (item_values(each, f"accuracy_{variant_of(metric)}")[0] for each in (self, other))
+        return np.asarray((one == 1) & (two < 1))
+
+    def equals(self, other: "ItemScores") -> npt.NDArray[np.bool_]:
+        """``[items]``, where both gave every choice the same number."""
+        item = np.repeat(np.arange(len(self.gold)), np.diff(self.choice_offsets))
+        return np.asarray(np.bincount(item, self.nll_nats != other.nll_nats, minlength=len(self.gold)) == 0)
+
     def save(self, path: Path) -> None:
         """Write as ``.npz`` by atomic rename.
 
@@ -304,9 +321,9 @@ def compare(first: Metric, second: Metric) -> float:
 
 
 def paired_difference(
-    first: ItemScores, second: ItemScores, *, metric: str = "answer_bpb", level: float = 0.95, power: float = 0.8
+    first: ItemNumbers, second: ItemNumbers, *, metric: str = "answer_bpb", level: float = 0.95, power: float = 0.8
 ) -> PairedDifference:
-    """Difference of two models over the items that both were scored on.
+    """Difference of two models over the items that both have a number for.
 
     Args:
         first: Scores of one model.
@@ -324,8 +341,8 @@ def paired_difference(
     keep = first.is_scored & second.is_scored
     if not keep.any():
         raise InputError(f"no item of {first.item_set} was scored by both models")
-    one, weight = item_values(first, metric)
-    other, _ = item_values(second, metric)
+    one, weight = first.values(metric)
+    other, _ = second.values(metric)
     estimate = ratio_estimate((other - one)[keep], weight[keep], first.clusters[keep])
     full_name = metric_name(metric, first.item_set)
     return PairedDifference(

@@ -20,8 +20,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from wholestack.errors import InputError
+from wholestack.evals.comparable import Texts
 from wholestack.evals.prepared import PreparedItems, Rows, lay_out
-from wholestack.evals.scores import ItemScores, Scores, Texts, summarise
+from wholestack.evals.scores import ItemScores, Scores, summarise
 from wholestack.evals.statistics import ASSUMED_PAIRED_SD_BPB, Floats, Ints
 
 Padding = Literal["right", "left"]

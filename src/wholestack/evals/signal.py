@@ -27,10 +27,10 @@ import numpy.typing as npt
 from scipy.special import digamma, fdtrc, fdtri, polygamma
 
 from wholestack.errors import InputError
-from wholestack.evals.comparison import NOT_BY_ALL, full_metric, unit_of
+from wholestack.evals.comparable import unit_of
+from wholestack.evals.comparison import NOT_BY_ALL
 from wholestack.evals.items import metric_name
 from wholestack.evals.scored import ScoredItems, match_items
-from wholestack.evals.scores import item_values
 from wholestack.evals.statistics import Floats, Interval
 from wholestack.record import Record
 
@@ -143,7 +143,7 @@ class SignalReport(Record):
 def signal_report(
     groups: Mapping[str, Sequence[ScoredItems]],
     *,
-    metrics: Sequence[str] = ("answer_bpb", "choice_nll", "accuracy"),
+    metrics: Sequence[str] = (),
     common: bool = False,
     level: float = 0.95,
 ) -> SignalReport:
@@ -151,7 +151,8 @@ def signal_report(
 
     Args:
         groups: For each model its results: seeds, or last checkpoints. The first ones are taken where some have more.
-        metrics: As in :func:`~wholestack.evals.comparison.compare_results`.
+        metrics: As in :func:`~wholestack.evals.comparison.compare_results`; default loss, choice loss and accuracy, of
+            written answers the share of right ones.
         common: Take what the item sets have in common where they differ.
         level: Of the intervals.
 
@@ -168,15 +169,16 @@ def signal_report(
         )
     taken = [result for each in groups.values() for result in each[:repeats]]
     scores = [result.scores for result in match_items(taken, common=common).results]
+    family = taken[0].family
     keep = np.logical_and.reduce([each.is_scored for each in scores])
     if not keep.any():
         raise InputError(f"no item was scored in every result ({NOT_BY_ALL})", remedy="look at each one's reasons")
-    names = [full_metric(metric) for metric in metrics]
+    names = [family.full(metric) for metric in metrics or family.usual]
     if any(name.endswith("per_token") for name in names) and not all(each.counts_tokens for each in taken):
         raise InputError("some results do not say how many tokens were scored", remedy="use another normalisation")
     found = []
     for name in names:
-        columns = [item_values(each, name) for each in scores]
+        columns = [each.values(name) for each in scores]
         shape = (len(groups), repeats, -1)
         found.append(
             _metric_signal(

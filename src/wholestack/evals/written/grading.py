@@ -20,6 +20,8 @@ GRADES: Mapping[Grade, str] = {
     "unwritten": "the model gave no text; in no share",
 }
 """Each with what it means and whether it counts."""
+JUDGED: tuple[Grade, ...] = ("right", "wrong", "unparsable")
+"""Those that are verdicts: what a share of right ones is of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

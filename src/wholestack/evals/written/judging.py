@@ -12,6 +12,7 @@ from typing import ClassVar
 from wholestack.errors import InputError, RecordError
 from wholestack.evals.reading import read_file
 from wholestack.evals.sealed import sealed, sealed_lines
+from wholestack.evals.tasks import Purpose
 from wholestack.evals.written.answering import WRITTEN, Written, read_written
 from wholestack.evals.written.controls import Controls, GraderError
 from wholestack.evals.written.grading import Graded, Grader
@@ -38,7 +39,7 @@ class WrittenMetrics(Record):
     """Of the texts and how they were judged."""
     task: str
     """As the user calls it."""
-    purpose: str
+    purpose: Purpose
     """``reasoning`` or ``usefulness``; never compared across purposes."""
     extraction: str
     """Rule that takes the answer out."""
@@ -82,7 +83,7 @@ def judge_into(
     grader: Grader,
     *,
     task: str,
-    purpose: str,
+    purpose: Purpose,
     controls: Controls,
     grader_error: GraderError | None = None,
 ) -> WrittenMetrics:

@@ -19,7 +19,7 @@ import numpy as np
 
 from wholestack.evals.calibration import clopper_pearson
 from wholestack.evals.statistics import Interval, mean_estimate, t_interval
-from wholestack.evals.written.grading import GRADES, Graded
+from wholestack.evals.written.grading import GRADES, JUDGED, Graded
 from wholestack.evals.written.questions import OpenQuestion
 from wholestack.record import Record
 
@@ -90,7 +90,7 @@ def summarise_written(questions: Sequence[OpenQuestion], graded: Sequence[Graded
     """
     groups = {question.id: question.group for question in questions}
     ordered = sorted(graded, key=lambda each: (each.id, each.sample))
-    judged = [each for each in ordered if each.grade in ("right", "wrong", "unparsable")]
+    judged = [each for each in ordered if each.grade in JUDGED]
     right = sum(each.grade == "right" for each in judged)
     interval, kind = _interval(judged, groups)
     undecided = len(ordered) - len(judged)
