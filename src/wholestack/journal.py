@@ -6,7 +6,8 @@ writer cuts it off. Anything else that does not decode is damage, and is reporte
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Generic, Self, TypeVar
@@ -101,24 +102,52 @@ def iterate_journal(path: Path, kind: type[R]) -> Iterator[R]:
 
 
 def write_atomic(path: Path, data: bytes) -> None:
-    """Make ``path`` hold ``data``, or leave it as it was: written beside, fsynced, renamed.
+    """Make ``path`` hold ``data``, or leave it as it was; see :func:`write_pieces`."""
+    write_pieces(path, (data,))
+
+
+def write_pieces(path: Path, pieces: Iterable[bytes]) -> None:
+    """Make ``path`` hold some bytes, one piece in memory at a time, or leave it as it was.
+
+    They are written beside it, fsynced and renamed. A rename puts a file in the place of whatever is there, so only an
+    ordinary file is replaced; of a link, the file that it leads to.
 
     Raises:
-        RunDirectoryError: the folder cannot be written.
+        RunDirectoryError: the folder cannot be written, or a folder, device, pipe or socket is there.
     """
-    if not path.name:
-        raise RunDirectoryError(f"{path}: is a folder", remedy="name a file")
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    target = _replaceable(path)
+    beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         with beside.open("wb") as file:
-            file.write(data)
+            for piece in pieces:
+                file.write(piece)
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(path)
-        _sync_folder(path.parent)
+        beside.replace(target)
+        _sync_folder(target.parent)
     except OSError as error:
-        beside.unlink(missing_ok=True)
         raise _cannot_write(path, error) from error
+    finally:
+        with suppress(OSError):
+            beside.unlink()
+
+
+def _replaceable(path: Path) -> Path:
+    """The file that a path means, which is not there yet or is an ordinary one."""
+    try:
+        target = path.resolve() if path.is_symlink() else path
+        there = target.stat().st_mode
+    except FileNotFoundError:
+        there = 0
+    except OSError as error:
+        raise _cannot_write(path, error) from error
+    except (ValueError, RuntimeError) as error:  # a NUL in the name; a link that leads to itself
+        raise RunDirectoryError(f"{path}: cannot be written: {error}", remedy="name another file") from error
+    if not target.name or stat.S_ISDIR(there):
+        raise RunDirectoryError(f"{path}: is a folder", remedy="name a file")
+    if there and not stat.S_ISREG(there):
+        raise RunDirectoryError(f"{path}: is no ordinary file", remedy="name a new or an ordinary file")
+    return target
 
 
 def _acknowledged_bytes(file: int, block: int = 65536) -> int:

@@ -221,8 +221,8 @@ def test_rows_without_choices_are_sent_to_their_own_command(write, command):
 def test_an_interrupted_scoring_says_what_is_kept_and_goes_on(write, command, monkeypatch):
     score = MemoryBackend.score
 
-    def interrupted(self, items):
-        for number, each in enumerate(score(self, items)):
+    def interrupted(self, items, *, done=()):
+        for number, each in enumerate(score(self, items, done=done)):
             if number == 4:
                 raise KeyboardInterrupt
             yield each
@@ -281,3 +281,38 @@ def test_what_is_refused_is_named_by_its_line(write, command):
     assert {"line": 11, "reason": "no gold answer"}.items() <= document["refused"][0].items()
     assert document["detectable"][0]["metric"].startswith("answer_bpb")
     assert document["expense"]["requests"] == 10
+
+
+def test_it_says_what_it_is_doing_before_anything_that_takes_long(write, command, monkeypatch):
+    """A large model takes minutes to open, and again minutes to be timed."""
+    said = []
+    expense = MemoryBackend.expense
+
+    def timed(self, items):
+        said.append(sys.stderr.getvalue())
+        return expense(self, items)
+
+    monkeypatch.setattr(MemoryBackend, "expense", timed)
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    command(write(GOOD), "--model", "memory", "--estimate")
+    assert said[0].splitlines() == [
+        "opening the model ...",
+        "counting tokens and timing some items, for the estimate ...",
+    ]
+
+
+def test_a_file_that_changes_while_it_is_scored_is_named_and_the_scores_are_of_what_was_read(
+    write, command, monkeypatch
+):
+    name = write(GOOD)
+    score = MemoryBackend.score
+
+    def changing(self, items, *, done=()):
+        write(GOOD[:3])
+        return score(self, items, done=done)
+
+    monkeypatch.setattr(MemoryBackend, "score", changing)
+    code, out, err = command(name, "--model", "memory", "--json")
+    assert (code, json.loads(out)["scored"]) == (0, 10)
+    assert json.loads(out)["changed_since_read"] == [name]
+    assert f"{name}: was changed since it was read; the scores are of the items as they were" in err

@@ -68,3 +68,20 @@ def test_folders_and_missing_files_are_named(tmp_path):
     for path in (tmp_path, tmp_path / "none"):
         with pytest.raises(InputError, match=f"{path}: cannot be read"):
             read_file(path)
+
+
+def test_a_file_that_is_written_to_while_it_is_read_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "items.jsonl"
+    path.write_text("one\n")
+    inner = os.fstat
+
+    def looked(handle):
+        found = inner(handle)
+        monkeypatch.setattr(os, "fstat", inner)
+        with path.open("a") as other:
+            other.write("two\n")
+        return found
+
+    monkeypatch.setattr(os, "fstat", looked)
+    with pytest.raises(InputError, match="changed while it was read"):
+        read_file(path)

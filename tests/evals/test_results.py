@@ -375,6 +375,26 @@ def test_a_scoring_killed_at_any_point_goes_on_and_scores_nothing_twice(tmp_path
     assert (result.folder / "metrics.json").read_bytes() == (unbroken.folder / "metrics.json").read_bytes()
 
 
+def test_of_two_processes_at_once_the_second_is_refused_and_nothing_is_lost(tmp_path):
+    """The first stands still in the middle until the second has been refused."""
+    sealed, model = seal_items(items(40), kind="items from a file"), MemoryBackend(TEXT)
+    sealed.save(tmp_path / "set")
+    (tmp_path / "text").write_bytes(TEXT)
+    code = SCORER.replace("print(done, flush=True)", "print(done, flush=True); done == 20 and sys.stdin.readline()")
+    places = (tmp_path / "set", tmp_path / "text", tmp_path / "out", tmp_path / "asked")
+    command = [sys.executable, "-c", code, *map(str, places)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as first:
+        while first.stdout.readline() != "20\n":
+            pass
+        with pytest.raises(RunBusyError, match=f"process {first.pid} is at work in it"):
+            score_into(model, sealed, tmp_path / "out")
+        first.communicate("go on\n")
+    assert first.returncode == 0
+    both, alone = (score_into(model, sealed, tmp_path / name).folder for name in ("out", "alone"))
+    for name in ("scores.jsonl", "metrics.json", "per_item.jsonl"):
+        assert (both / name).read_bytes() == (alone / name).read_bytes()
+
+
 def test_the_name_of_a_model_is_not_in_the_key_and_its_parts_are(item_set):
     one = ModelIdentity(kind="k", name="a", parts={"weights": "1"})
     assert key_of(one, item_set) == key_of(replace(one, name="b", parameters=7), item_set)

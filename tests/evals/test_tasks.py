@@ -1,11 +1,13 @@
+import hashlib
 import json
 
 import pytest
 
 from wholestack.errors import InputError, RecordError
 from wholestack.evals.backend import Writing
+from wholestack.evals.layouts import catalog
 from wholestack.evals.layouts.catalog import LAYOUTS
-from wholestack.evals.tasks import BUILT_IN, PURPOSES, Shots, Task, open_task, pose, task_of
+from wholestack.evals.tasks import BUILT_IN, PURPOSES, Shots, Task, changed_files, open_task, pose, task_of
 from wholestack.record import from_json, to_json
 
 from .layouts.rows import ROWS
@@ -220,3 +222,32 @@ def test_a_file_of_which_nothing_can_be_used_is_one_line_with_counts(tmp_path):
 def test_a_template_that_the_layout_cannot_fill_is_one_line(file):
     with pytest.raises(InputError, match=r"names \{passage\}"):
         pose(file, Task(name="t", template="{passage}"))
+
+
+def test_a_file_of_examples_is_read_once_so_hash_and_examples_are_of_the_same_bytes(file, pool, monkeypatch):
+    """It changes right after the first time that it is read."""
+    read, inner = [], catalog.read_file
+
+    def reading(path, **given):
+        read.append(path)
+        raw = inner(path, **given)
+        if path == pool:
+            write(pool, questions(200, 220))
+        return raw
+
+    monkeypatch.setattr(catalog, "read_file", reading)
+    monkeypatch.setattr("wholestack.evals.tasks.read_file", reading)
+    before = hashlib.sha256(pool.read_bytes()).hexdigest()
+    posed = pose(file, few(2), shots_from=pool)
+    assert read == [file, pool]
+    assert task_of(posed).shots.file_sha256 == before
+    assert set(task_of(posed).shots.ids) <= {f"q{n}" for n in range(100, 120)}
+
+
+def test_files_that_change_or_vanish_after_they_were_read_are_named(file, pool):
+    posed = pose(file, few(2), shots_from=pool)
+    assert changed_files(posed) == ()
+    write(file, questions(0, 9))
+    assert changed_files(posed) == (file,)
+    pool.unlink()
+    assert changed_files(posed) == (file, pool)

@@ -1,6 +1,8 @@
 """Journals: cut at any byte they lose nothing acknowledged; damage is named; a full disk leaves them as they were."""
 
 import os
+import socket
+import stat
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wholestack.errors import RecordError, RunDirectoryError
-from wholestack.journal import JournalWriter, read_journal, write_atomic
+from wholestack.journal import JournalWriter, read_journal, write_atomic, write_pieces
 from wholestack.record import Record
 
 
@@ -119,3 +121,50 @@ def test_write_atomic_replaces_and_leaves_nothing_beside(tmp_path: Path) -> None
 def test_a_folder_that_does_not_exist_is_an_error_with_the_path(tmp_path: Path) -> None:
     with pytest.raises(RunDirectoryError, match="nowhere"):
         JournalWriter(tmp_path / "nowhere" / "j.jsonl", Line)
+
+
+def test_only_an_ordinary_file_is_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "to-pipe").symlink_to("pipe")
+    (tmp_path / "itself").symlink_to("itself")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "socket"))
+        for name, says in (
+            ("pipe", "is no ordinary file"),
+            ("to-pipe", "is no ordinary file"),
+            ("socket", "is no ordinary file"),
+            ("/dev/null", "is no ordinary file"),
+            (".", "is a folder"),
+            ("itself", "cannot be written"),
+            ("a\0b", "cannot be written"),
+            ("nowhere/a.json", "cannot be written"),
+            ("pipe/a.json", "cannot be written"),
+        ):
+            with pytest.raises(RunDirectoryError, match=says) as caught:
+                write_atomic(tmp_path / name, b"one")
+            assert "\n" not in str(caught.value)
+        assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+        assert stat.S_ISSOCK((tmp_path / "socket").stat().st_mode)
+        assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["itself", "pipe", "socket", "to-pipe"]
+
+
+def test_of_a_link_the_file_that_it_leads_to_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "old.json").write_bytes(b"old")
+    for name in ("old", "new"):
+        (tmp_path / name).symlink_to(f"inner/{name}.json")
+        write_atomic(tmp_path / name, b"written")
+        assert (tmp_path / name).is_symlink()
+        assert (tmp_path / "inner" / f"{name}.json").read_bytes() == b"written"
+
+
+def test_pieces_that_end_in_an_error_leave_the_file_as_it_was(tmp_path: Path) -> None:
+    def pieces() -> Iterator[bytes]:
+        yield b"half"
+        raise ValueError("half a record")
+
+    write_atomic(tmp_path / "a", b"old")
+    with pytest.raises(ValueError, match="half a record"):
+        write_pieces(tmp_path / "a", pieces())
+    assert [each.read_bytes() for each in tmp_path.iterdir()] == [b"old"]

@@ -1,6 +1,7 @@
 """What a command says about its model besides the name."""
 
 import os
+import sys
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -31,11 +32,12 @@ class ModelOptions:
     """To an endpoint."""
 
     def open(self, model: str) -> Backend:
-        """The model of this name.
+        """The model of this name; says so first, for a large one takes minutes.
 
         Raises:
             InputError: it is none, or cannot be opened.
         """
+        print("opening the model ...", file=sys.stderr)
         opening = Opening(
             dtype=self.dtype,
             device=self.device,

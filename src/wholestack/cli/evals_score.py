@@ -23,7 +23,7 @@ from wholestack.evals.items import ItemSet
 from wholestack.evals.proxies import proxy_notes
 from wholestack.evals.results import PER_ITEM_FILE, Result, items_left, score_into
 from wholestack.evals.scores import Metric
-from wholestack.evals.tasks import PURPOSES, Shots, Task, open_task, pose
+from wholestack.evals.tasks import PURPOSES, Shots, Task, changed_files, open_task, pose
 from wholestack.finding import EXIT_OK, EXIT_UNKNOWN
 from wholestack.record import to_builtins
 
@@ -107,6 +107,8 @@ def score(
     item_set = pose(items, asked, shots_from=shots_from, limit=limit)
     backend = computing.open(model)
     left = items_left(out, items.stem, backend.identity, item_set)
+    if left:
+        print("counting tokens and timing some items, for the estimate ...", file=sys.stderr)
     expense = backend.expense(left) if left else None
     print(_before(item_set, expense), file=sys.stderr)
     if estimate:
@@ -115,9 +117,12 @@ def score(
         return EXIT_OK
     with ScoringWatcher(sys.stderr) as watcher:
         result = score_into(backend, item_set, out, stem=items.stem, watch=watcher)
+    changed = [str(path) for path in changed_files(item_set)]
+    for path in changed:
+        print(f"{path}: was changed since it was read; the scores are of the items as they were", file=sys.stderr)
     notes = proxy_notes(goals, (metric.name for metric in result.summary.metrics))
     if json:
-        print_json(_document(result) | {"stands_for": notes})
+        print_json(_document(result) | {"stands_for": notes, "changed_since_read": changed})
     else:
         _show(result, notes)
     return EXIT_OK if result.summary.scored else EXIT_UNKNOWN

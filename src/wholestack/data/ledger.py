@@ -1,13 +1,12 @@
 """The provenance ledger: one entry a document, and the data statement that a customer reads."""
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 from wholestack.data.source import WHY, Reason, Refusal, Split
-from wholestack.errors import RunDirectoryError
+from wholestack.journal import write_pieces
 from wholestack.record import Record, to_json
 
 NAMED = 20
@@ -214,17 +213,4 @@ def write_lines(path: Path, records: Iterable[Record]) -> None:
     Raises:
         RunDirectoryError: the folder cannot be written.
     """
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with beside.open("wb") as file:
-            for record in records:
-                file.write(to_json(record) + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    except OSError as error:
-        raise RunDirectoryError(
-            f"{path}: cannot be written: {error.strerror}", remedy="check owner and free space, then go on"
-        ) from error
-    finally:
-        beside.unlink(missing_ok=True)
+    write_pieces(path, (to_json(record) + b"\n" for record in records))

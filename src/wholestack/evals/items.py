@@ -122,6 +122,8 @@ class ItemSet:
     """By id, keys of the rows that mean nothing here: ignored, not in the digest, and written back."""
     refusals: tuple[Refusal, ...] = field(default=(), compare=False)
     """Where it was just read from a file: what was refused and why; of a saved set only the counts are known."""
+    files: Mapping[Path, str] = field(default_factory=dict, compare=False)
+    """Where it was just read from files: the hash of the bytes of each, as they were read."""
 
     @property
     def digest(self) -> str:

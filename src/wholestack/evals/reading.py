@@ -21,7 +21,8 @@ def read_file(path: Path, *, remedy: str = "name an existing file") -> bytes:
         remedy: Behind the message of a file that cannot be read.
 
     Raises:
-        InputError: it cannot be read, is a folder, pipe or device, or is larger than :data:`MOST_BYTES`.
+        InputError: it cannot be read, is a folder, pipe or device, is larger than :data:`MOST_BYTES`, or is written to
+            while it is read.
     """
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -31,7 +32,11 @@ def read_file(path: Path, *, remedy: str = "name an existing file") -> bytes:
                 raise InputError(f"{path}: is no ordinary file", remedy="write its content to a file first")
             if found.st_size > MOST_BYTES:
                 raise InputError(f"{path}: is larger than {MOST_BYTES:,} bytes", remedy="split it")
-            return file.read(found.st_size + 1)
+            raw = file.read(found.st_size + 1)
+            after = os.fstat(handle)
+            if (len(raw), after.st_mtime_ns) != (found.st_size, found.st_mtime_ns):
+                raise InputError(f"{path}: changed while it was read", remedy="wait until it is written and try again")
+            return raw
     except (OSError, ValueError) as error:
         said = error.strerror if isinstance(error, OSError) else str(error)
         raise InputError(f"{path}: cannot be read: {said}", remedy=remedy) from error

@@ -133,7 +133,7 @@ def pose(path: Path, task: Task, *, shots_from: Path | None = None, limit: int |
     if not found.items:
         raise _nothing_usable(reading, found)
     items, refusals = (found.items, found.refusals) if limit is None else _drawn(found, limit, path)
-    layout = reading.layout
+    layout, files = reading.layout, {path: reading.sha256}
     task = replace(task, name=task.name or layout.name, layout=layout.name, template=task.template or layout.template)
     if task.shots is None or task.shots.count == 0:
         task = replace(task, shots=None)
@@ -142,6 +142,7 @@ def pose(path: Path, task: Task, *, shots_from: Path | None = None, limit: int |
     else:
         items, shots = _with_shots(items, task, task.shots, shots_from)
         task = replace(task, shots=shots)
+        files[shots_from] = shots.file_sha256
     sealed = seal_items(
         items,
         kind="items from a file",
@@ -149,7 +150,19 @@ def pose(path: Path, task: Task, *, shots_from: Path | None = None, limit: int |
         task=to_builtins(task),
         kept={item.id: found.kept[item.id] for item in items if item.id in found.kept},
     )
-    return replace(sealed, refusals=refusals)
+    return replace(sealed, refusals=refusals, files=files)
+
+
+def changed_files(item_set: ItemSet) -> tuple[Path, ...]:
+    """Of the files that a set was read from, those that hold something else by now, or nothing."""
+    return tuple(path for path, sha256 in item_set.files.items() if _sha256(path) != sha256)
+
+
+def _sha256(path: Path) -> str:
+    try:
+        return hashlib.sha256(read_file(path)).hexdigest()
+    except InputError:
+        return ""
 
 
 def task_of(item_set: ItemSet) -> Task | None:
@@ -160,10 +173,10 @@ def task_of(item_set: ItemSet) -> Task | None:
 def _with_shots(items: Sequence[Item], task: Task, shots: Shots, path: Path) -> tuple[tuple[Item, ...], Shots]:
     if shots.count < 0:
         raise InputError(f"shots is {shots.count}, must not be negative")
-    file_sha256 = hashlib.sha256(read_file(path)).hexdigest()
-    if shots.file_sha256 not in ("", file_sha256):
+    reading = read_questions(path, layout_named(task.layout))
+    if shots.file_sha256 not in ("", reading.sha256):
         raise InputError(f"{path}: is not the file of examples that task {task.name} names by its hash")
-    pool = find_items(read_questions(path, layout_named(task.layout)), task.wording).items
+    pool = find_items(reading, task.wording).items
     ordered = sorted(pool, key=lambda example: digest("shots", shots.seed, example.id))
     shown: set[str] = set()
     posed = []
@@ -173,7 +186,7 @@ def _with_shots(items: Sequence[Item], task: Task, shots: Shots, path: Path) -> 
         texts = [f"{example.context}{example.delimiter}{example.answer}" for example in examples]
         posed.append(replace(item, context=shots.separator.join((*texts, item.context))))
     ids = tuple(example.id for example in ordered if example.id in shown)
-    return tuple(posed), replace(shots, file_sha256=file_sha256, ids=ids)
+    return tuple(posed), replace(shots, file_sha256=reading.sha256, ids=ids)
 
 
 def _examples(item: Item, ordered: Sequence[Item], count: int, path: Path) -> list[Item]:

@@ -1,5 +1,6 @@
 """The table of all layouts, and how a file of questions is read with one of them."""
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from wholestack.evals.layouts.race import RACE
 from wholestack.evals.layouts.science import ARC, OpenBookQA
 from wholestack.evals.layouts.socialiqa import SocialIQa
 from wholestack.evals.layouts.winogrande import WinoGrande
+from wholestack.evals.reading import read_file
 from wholestack.evals.rows import NOT_JSON, Refusal, Row, read_rows
 from wholestack.plugins import Plugin, installed
 
@@ -56,6 +58,8 @@ class Reading:
     """With the line of each, counted from 1."""
     refusals: tuple[Refusal, ...]
     """Lines without a question."""
+    sha256: str = ""
+    """Hash of the bytes that were read; empty where they are from no file."""
 
 
 def known_layouts(extra: Iterable[Layout] | None = None) -> tuple[Layout, ...]:
@@ -97,7 +101,8 @@ def read_questions(path: Path, layout: Layout | None = None) -> Reading:
     Raises:
         InputError: the file cannot be read, holds no JSON object at all, or its layout is not recognised.
     """
-    rows = list(read_rows(path))
+    raw = read_file(path)
+    rows = list(read_rows(raw))
     objects = [row for row in rows if isinstance(row, Row)]
     if layout is None:
         if not objects:
@@ -111,7 +116,13 @@ def read_questions(path: Path, layout: Layout | None = None) -> Reading:
             refusals.append(found)
         else:
             questions.extend((row.line, question) for question in found)
-    return Reading(path=path, layout=layout, questions=tuple(questions), refusals=tuple(refusals))
+    return Reading(
+        path=path,
+        layout=layout,
+        questions=tuple(questions),
+        refusals=tuple(refusals),
+        sha256=hashlib.sha256(raw).hexdigest(),
+    )
 
 
 def recognise(values: Values, *, where: str) -> Layout:

@@ -22,7 +22,7 @@ class Own:
 
     def recognises(self, values: Values) -> bool:
         """By context and choices."""
-        return isinstance(values.get("context"), str) and isinstance(values.get("choices"), list)
+        return isinstance(values.get("context"), str) and "choices" in values
 
     def questions(self, values: Values) -> Iterator[Question]:
         """One a row."""
