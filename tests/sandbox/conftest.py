@@ -35,20 +35,20 @@ def sandbox(request: pytest.FixtureRequest, isolated: Sandbox, plain: Sandbox) -
 
 @pytest.fixture
 def processes_named() -> Callable[[str], list[int]]:
-    """Processes of this machine whose command line begins with a word."""
+    """Processes of this machine that have a word among the words of their command line."""
 
     def find(word: str) -> list[int]:
         return [
             int(entry.name)
             for entry in Path("/proc").iterdir()
-            if entry.name.isdigit() and _command_line(entry).startswith(word.encode() + b"\0")
+            if entry.name.isdigit() and word.encode() in _command_line(entry)
         ]
 
     return find
 
 
-def _command_line(process: Path) -> bytes:
+def _command_line(process: Path) -> list[bytes]:
     try:
-        return (process / "cmdline").read_bytes()
+        return (process / "cmdline").read_bytes().split(b"\0")
     except OSError:
-        return b""
+        return []

@@ -56,7 +56,7 @@ def test_an_error_shows_the_programs_lines_and_not_ours(sandbox):
         "x = 10 ** 10 ** 9",
         "import re; re.match('(a+)+$', 'a' * 40 + 'b')",
         "import time; time.sleep(1000)",
-        "import sys; sys.stdin.read()\nsource = open('/dev/zero', 'rb')\nwhile source.read(4096): pass",
+        "import sys; sys.stdin.read()\nsource = open('/dev/urandom', 'rb')\nwhile source.read(4096): pass",
     ],
 )
 def test_a_time_out_is_a_result_and_keeps_what_was_printed(sandbox, program):
@@ -149,7 +149,7 @@ def test_nothing_is_left_of_a_daemon(sandbox, hide, processes_named):
 import os, signal, sys, time
 if os.fork() == 0:
     {hide}
-    os.execv(sys.executable, ["{word}", "-S", "-c", "import time; time.sleep(1000)"])
+    os.execv(sys.executable, [sys.executable, "-S", "-c", "import time; time.sleep(1000)", "{word}"])
 time.sleep(0.5)
 """
     outcome = sandbox.run(program, limits=Limits(wall_s=60.0))
@@ -252,16 +252,16 @@ from wholestack.sandbox.plain import PlainProcess
 sandbox = Sandbox.open() if sys.argv[1] == "bubblewrap" else Sandbox(
     PlainProcess(image_of_this_interpreter(default_folder()))
 )
-program = "import os, sys; os.execv(sys.executable, ['WORD', '-c', 'import time; time.sleep(1000)'])"
-sandbox.run(program.replace("WORD", sys.argv[2]), limits=Limits(wall_s=1000.0))
+program = "import os, sys; os.execv(sys.executable, [sys.executable, '-c', 'import time; time.sleep(1000)', ARGUMENT])"
+sandbox.run(program, argument=os.environ["WORD"], limits=Limits(wall_s=1000.0))
 """
 
 
 @pytest.mark.parametrize("isolation", ["bubblewrap", "process"])
 def test_when_its_owner_is_killed_the_sandbox_ends_too(isolation, processes_named):
     word = f"owned-{secrets.token_hex(8)}"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    owner = subprocess.Popen([sys.executable, "-c", OWNED, isolation, word], env=environment)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "WORD": word}
+    owner = subprocess.Popen([sys.executable, "-c", OWNED, isolation], env=environment)
     while not (inner := processes_named(word)):
         assert owner.poll() is None
         time.sleep(0.05)

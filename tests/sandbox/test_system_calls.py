@@ -9,7 +9,16 @@ from pathlib import Path
 import pytest
 
 from wholestack.errors import SandboxError
-from wholestack.sandbox.system_calls import DENIED, LOOKED_AT, NEW_NAMESPACES, filter_program
+from wholestack.sandbox.system_calls import (
+    DENIED,
+    FILE_REQUESTS,
+    FIRST_UNKNOWN,
+    LOOKED_AT,
+    MEMORY_ADVICE,
+    NEW_NAMESPACES,
+    SOCKET_OPTIONS,
+    filter_program,
+)
 
 ALLOW, KILL = 0x7FFF0000, 0x80000000
 HEADERS = {
@@ -33,6 +42,9 @@ def answer(machine: str, number: int, *arguments: int, architecture: int | None 
             return constant
         if code == 0x20:
             register = struct.unpack_from("=I", seen, constant)[0]
+            continue
+        if code == 0x54:
+            register &= constant
             continue
         holds = {0x15: register == constant, 0x35: register >= constant, 0x45: bool(register & constant)}[code]
         place += true if holds else false
@@ -58,7 +70,7 @@ def test_denied_calls_are_refused_and_all_others_allowed(machine):
     column = ["x86_64", "aarch64"].index(machine)
     denied = {numbers[column] for numbers in DENIED.values()} - {None}
     special = {numbers[column] for numbers in LOOKED_AT.values()}
-    for number in range(600):
+    for number in range(FIRST_UNKNOWN):
         if number not in special:
             assert answer(machine, number) == (0x50000 | errno.EPERM if number in denied else ALLOW)
 
@@ -78,9 +90,37 @@ def test_calls_that_depend_on_their_arguments(machine):
     assert answer(machine, number["ioctl"], 0, 0x5401) == ALLOW
     for request in (0x5412, 0x541C, 1 << 32 | 0x5412):
         assert answer(machine, number["ioctl"], 0, request) == refused
-    for family in range(50):
-        expected = ALLOW if family in (1, 2, 10) else 0x50000 | errno.EAFNOSUPPORT
-        assert answer(machine, number["socket"], family) == expected
+    for call in ("socket", "socketpair"):
+        for family in range(50):
+            assert answer(machine, number[call], family) == (ALLOW if family == 1 else 0x50000 | errno.EAFNOSUPPORT)
+    for call, place, values in (
+        ("fcntl", 1, FILE_REQUESTS),
+        ("madvise", 2, MEMORY_ADVICE),
+        ("setsockopt", 2, SOCKET_OPTIONS),
+    ):
+        for value in {*range(60), *values, *(each + 1 for each in values)}:
+            expected = refused if value in values else ALLOW
+            assert answer(machine, number[call], *[0] * place, value) == expected
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_mappings_that_count_as_nobodys_are_refused(machine):
+    number = LOOKED_AT["mmap"][["x86_64", "aarch64"].index(machine)]
+    shared, private, anonymous, huge, no_reserve = 1, 2, 0x20, 0x40000, 0x4000
+    for flags, expected in (
+        (private | anonymous, ALLOW),
+        (private, ALLOW),
+        (shared, ALLOW),
+        (shared | anonymous, 0x50000 | errno.EPERM),
+        (shared | anonymous | no_reserve, 0x50000 | errno.EPERM),
+        (private | anonymous | huge, 0x50000 | errno.EPERM),
+    ):
+        assert answer(machine, number, 0, 4096, 3, flags) == expected
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_calls_younger_than_the_list_are_not_there(machine):
+    assert {answer(machine, number) for number in range(FIRST_UNKNOWN, 600)} == {0x50000 | errno.ENOSYS}
 
 
 def test_calls_of_another_architecture_end_the_process_and_x32_is_not_there():

@@ -10,6 +10,7 @@ import contextlib
 import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
 import sysconfig
@@ -25,13 +26,14 @@ INTERPRETER = "/python/bin/python3"
 WORK = "/tmp"
 """The one folder that can be written to; a file system in memory is mounted there."""
 
-_VERSION = 1
+_VERSION = 2
 """Part of the key: raise it when the layout changes."""
 _LEFT_OUT = shutil.ignore_patterns(
     "site-packages", "dist-packages", "test", "tests", "idlelib", "tkinter", "turtledemo", "ensurepip", "lib2to3",
     "config-*", "sitecustomize.py", "usercustomize.py", "_tkinter*.so", "*.opt-[12].pyc",
 )  # fmt: skip
-_DEVICES = ("null", "zero", "full", "random", "urandom")
+_DEVICES = ("null", "full", "random", "urandom")
+"""Not zero: a shared mapping of it is memory without a file name, see ``system_calls``."""
 _NEEDED = re.compile(r"(?:=>\s*)?(/\S+)\s+\(0x[0-9a-f]+\)")
 _LDD_LIMIT_S = 60.0
 
@@ -59,20 +61,44 @@ def image_of_this_interpreter(folder: Path) -> Path:
         SandboxError: it cannot be written, the interpreter's parts are not found, or what lies there belongs to
             somebody else.
     """
+    folder = folder.resolve()
     library, interpreter = Path(sysconfig.get_path("stdlib")), Path(sys.executable).resolve()
     target = folder / f"python-{sys.version_info.major}.{sys.version_info.minor}-{_key(library, interpreter)}"
     try:
+        _make_folders(folder)
+        _refuse_what_others_can_change(folder)
         if not target.exists():
-            folder.mkdir(parents=True, exist_ok=True, mode=0o755)
             _build(library, interpreter, target)
-        if (owner := target.stat().st_uid) != os.geteuid():
-            raise SandboxError(f"{target} belongs to user {owner}: it is not trusted", remedy="remove it")
+        _refuse_what_others_can_change(target)
     except OSError as error:
         raise SandboxError(
             f"the sandbox's file system {target} cannot be made: {error.strerror or error}",
             remedy="make the folder writable, or name another",
         ) from error
     return target
+
+
+def _make_folders(folder: Path) -> None:
+    """Those that are missing, open to other users whatever the umask is."""
+    for place in [*reversed(folder.parents), folder]:
+        if not place.exists():
+            place.mkdir(exist_ok=True)
+            place.chmod(0o755)
+
+
+def _refuse_what_others_can_change(place: Path) -> None:
+    """Whoever can put another folder here would choose what the inside sees of this machine."""
+    found = place.lstat()
+    if not stat.S_ISDIR(found.st_mode):
+        raise SandboxError(f"{place} is not a folder: it is not trusted", remedy="remove it, or name another folder")
+    if found.st_uid != os.geteuid():
+        raise SandboxError(
+            f"{place} belongs to user {found.st_uid}: it is not trusted", remedy="remove it, or name another folder"
+        )
+    if found.st_mode & 0o022:
+        raise SandboxError(
+            f"{place} can be written to by other users: it is not trusted", remedy="chmod go-w, or name another folder"
+        )
 
 
 def _key(library: Path, interpreter: Path) -> str:

@@ -5,8 +5,8 @@ as possible, since every run pays for them.
 
 Standard input holds a line of integers, then the bytes that they announce: name and content of every file, the
 program, the argument. The command line holds the number of the result channel, and how many processes count as the
-user's that are not the program's. The first byte on the result channel says that the sandbox stands: what is on
-standard error without it are complaints of the sandbox.
+user's that are not the program's. On the result channel a first byte asks for what is to come, a second says that the
+sandbox stands: what is on standard error without it are complaints of the sandbox.
 """
 
 import posix
@@ -17,6 +17,8 @@ import sys
 def start() -> tuple[bytes, dict[str, object]]:
     """Cap, unpack; source text of the program and the names that it finds."""
     channel, others = map(int, sys.argv[1:])
+    most_open = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    posix.write(channel, b"?")
     head = map(int, sys.stdin.buffer.readline().split())
     memory, processes, file_bytes, open_files, cpu_s, *sizes = head
     *files, source, argument = (sys.stdin.buffer.read(size) for size in sizes)
@@ -29,6 +31,9 @@ def start() -> tuple[bytes, dict[str, object]]:
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_MEMLOCK, 0),
         (resource.RLIMIT_MSGQUEUE, 0),
+        (resource.RLIMIT_SIGPENDING, 64),
+        (resource.RLIMIT_RTPRIO, 0),
+        (resource.RLIMIT_NICE, 0),
     ):
         _, hard = resource.getrlimit(kind)
         cap = most if hard == resource.RLIM_INFINITY else min(most, hard)
@@ -37,7 +42,7 @@ def start() -> tuple[bytes, dict[str, object]]:
     if channel != 3:
         posix.dup2(channel, 3)
     posix.set_inheritable(3, False)
-    posix.closerange(4, 1024)
+    posix.closerange(4, most_open)
     for name, content in zip([*files[::2], b"main.py"], [*files[1::2], source], strict=True):
         make_folders(name)
         with open(name, "xb") as file:

@@ -1,5 +1,6 @@
 """The sandbox: open it once, run programs in it."""
 
+import errno
 import json
 import os
 import shutil
@@ -43,6 +44,9 @@ except OSError:
     pass
 RESULT.write(repr(found).replace("'", '"'))
 """
+
+
+_SHORT_OF = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ENOSPC, errno.EDQUOT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +123,16 @@ class Sandbox:
         if hash_seed is not None and not 0 <= hash_seed < 1 << 32:
             raise InputError(f"hash_seed is {hash_seed}: 0 to 2**32 - 1 is allowed")
         letter = _letter(program, argument, files or {}, limits)
-        folder = Path(tempfile.mkdtemp(prefix="wholestack-")) if self._container.needs_folder else None
+        folder = None
         try:
+            folder = Path(tempfile.mkdtemp(prefix="wholestack-")) if self._container.needs_folder else None
             return Watch(self._container, letter, limits=limits, hash_seed=hash_seed, folder=folder).follow()
+        except OSError as error:
+            if error.errno not in _SHORT_OF:
+                raise
+            raise SandboxError(
+                f"the sandbox cannot be run: {error.strerror}", remedy="free what this machine or process is short of"
+            ) from error
         finally:
             if folder is not None:
                 shutil.rmtree(folder, ignore_errors=True)

@@ -1,8 +1,9 @@
 """The system call filter: a classic BPF program that the kernel runs before every call of the untrusted program.
 
 Namespaces already take the objects away; the filter takes away the parts of the kernel that untrusted Python has no
-use for, that namespaces do not cover (vsock, kernel keys, memory without a file name) or that make new namespaces.
-Everything else is allowed, since the list of what Python needs differs between versions.
+use for: what namespaces do not cover (vsock, kernel keys), what makes new namespaces, and what holds memory of the
+kernel that counts as no process's (semaphores, watches, locks, buffers, memory that is mapped by nobody). Everything
+else is allowed, since the list of what Python needs differs between versions; calls newer than the list are not there.
 
 Sources: seccomp(2), linux/filter.h, linux/audit.h; numbers from arch/x86/entry/syscalls/syscall_64.tbl and
 include/uapi/asm-generic/unistd.h. The aarch64 column is compared with the headers, but has not been run.
@@ -18,6 +19,7 @@ _LOAD_WORD = 0x20
 _JUMP_EQUAL = 0x15
 _JUMP_GREATER_EQUAL = 0x35
 _JUMP_ANY_BIT = 0x45
+_AND = 0x54
 _RETURN = 0x06
 
 _ALLOW = 0x7FFF0000
@@ -30,8 +32,17 @@ _NUMBER, _ARCHITECTURE, _ARGUMENT = 0, 4, 16
 
 NEW_NAMESPACES = 0x7E020000
 """CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET."""
-SOCKET_FAMILIES = (1, 2, 10)
-"""AF_UNIX, AF_INET and AF_INET6: within the own network namespace they reach nobody. vsock would reach the host."""
+SOCKET_FAMILIES = (1,)
+"""AF_UNIX. vsock would reach the host; AF_INET reaches nobody, but each of its sockets may hold megabytes."""
+SOCKET_OPTIONS = (7, 26, 50)
+"""SO_SNDBUF (what a socket may hold), SO_ATTACH_FILTER and SO_ATTACH_BPF (programs that the kernel keeps)."""
+FILE_REQUESTS = (6, 7, 37, 38, 1024, 1026, 1031)
+"""F_SETLK, F_SETLKW and their OFD twins (any number of byte ranges a file), F_SETLEASE, F_NOTIFY, F_SETPIPE_SZ."""
+MEMORY_ADVICE = (21,)
+"""MADV_PAGEOUT moves memory to the machine's swap, where it counts as no process's."""
+SHARED_ANONYMOUS, _MAPPING_KIND, HUGE_PAGES = 0x21, 0x2F, 0x40000
+"""A shared mapping of no file keeps its pages when a process gives them up (MADV_DONTNEED), and then they count as
+nobody's. Huge pages come from a pool of the machine that counts as no process's either."""
 TERMINAL_REQUESTS = (0x5412, 0x541C)
 """TIOCSTI and TIOCLINUX put characters into somebody's terminal."""
 
@@ -52,6 +63,8 @@ DENIED: dict[str, tuple[int | None, int | None]] = {
     "fsopen": (430, 430),
     "fspick": (433, 433),
     "init_module": (175, 105),
+    "inotify_init": (253, None),
+    "inotify_init1": (294, 26),
     "io_uring_enter": (426, 426),
     "io_uring_register": (427, 427),
     "io_uring_setup": (425, 425),
@@ -61,6 +74,7 @@ DENIED: dict[str, tuple[int | None, int | None]] = {
     "kexec_file_load": (320, 294),
     "kexec_load": (246, 104),
     "keyctl": (250, 219),
+    "landlock_create_ruleset": (444, 444),
     "lookup_dcookie": (212, 18),
     "memfd_create": (319, 279),
     "memfd_secret": (447, 447),
@@ -76,17 +90,21 @@ DENIED: dict[str, tuple[int | None, int | None]] = {
     "personality": (135, 92),
     "pidfd_getfd": (438, 438),
     "pivot_root": (155, 41),
+    "process_madvise": (440, 440),
     "process_vm_readv": (310, 270),
     "process_vm_writev": (311, 271),
     "ptrace": (101, 117),
     "quotactl": (179, 60),
     "reboot": (169, 142),
     "request_key": (249, 218),
+    "semget": (64, 190),
     "setns": (308, 268),
     "settimeofday": (164, 170),
     "shmget": (29, 194),
     "swapoff": (168, 225),
     "swapon": (167, 224),
+    "sync": (162, 81),
+    "syncfs": (306, 267),
     "syslog": (103, 116),
     "umount2": (166, 39),
     "unshare": (272, 97),
@@ -97,16 +115,21 @@ DENIED: dict[str, tuple[int | None, int | None]] = {
 LOOKED_AT: dict[str, tuple[int, int]] = {
     "clone": (56, 220),
     "clone3": (435, 435),
+    "fcntl": (72, 25),
     "ioctl": (16, 29),
+    "madvise": (28, 233),
+    "mmap": (9, 222),
+    "setsockopt": (54, 208),
     "socket": (41, 198),
+    "socketpair": (53, 199),
 }
 """Calls that depend on their arguments. clone3 keeps its flags in memory, where a filter cannot look: it is answered
 as "not in this kernel", upon which the C library takes clone."""
 
 _ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 """Machine name: column and AUDIT_ARCH value."""
-_X32 = 0x40000000
-"""Numbers from here on are the x32 variants of x86_64's calls, which would pass by the list."""
+FIRST_UNKNOWN = 463
+"""Calls from here on are younger than Linux 6.12; with x86_64's x32 variants, which would pass by the list too."""
 
 
 @dataclass(slots=True)
@@ -141,9 +164,8 @@ def filter_program(machine: str) -> bytes:
     program.add(_JUMP_EQUAL, architecture, true=1)
     program.add(_RETURN, _KILL_PROCESS)
     program.add(_LOAD_WORD, _NUMBER)
-    if machine == "x86_64":
-        program.add(_JUMP_GREATER_EQUAL, _X32, false=1)
-        program.add(_RETURN, _ERRNO | errno.ENOSYS)
+    program.add(_JUMP_GREATER_EQUAL, FIRST_UNKNOWN, false=1)
+    program.add(_RETURN, _ERRNO | errno.ENOSYS)
     for numbers in DENIED.values():
         number = numbers[column]
         if number is not None:
@@ -151,7 +173,12 @@ def filter_program(machine: str) -> bytes:
     program.answer_if(LOOKED_AT["clone3"][column], _ERRNO | errno.ENOSYS)
     _refuse_argument(program, LOOKED_AT["clone"][column], 0, any_bit=NEW_NAMESPACES)
     _refuse_argument(program, LOOKED_AT["ioctl"][column], 1, values=TERMINAL_REQUESTS)
-    _allow_argument(program, LOOKED_AT["socket"][column], 0, SOCKET_FAMILIES, _ERRNO | errno.EAFNOSUPPORT)
+    _refuse_argument(program, LOOKED_AT["fcntl"][column], 1, values=FILE_REQUESTS)
+    _refuse_argument(program, LOOKED_AT["madvise"][column], 2, values=MEMORY_ADVICE)
+    _refuse_argument(program, LOOKED_AT["setsockopt"][column], 2, values=SOCKET_OPTIONS)
+    _refuse_mappings(program, LOOKED_AT["mmap"][column])
+    for name in ("socket", "socketpair"):
+        _allow_argument(program, LOOKED_AT[name][column], 0, SOCKET_FAMILIES, _ERRNO | errno.EAFNOSUPPORT)
     program.add(_RETURN, _ALLOW)
     return program.code
 
@@ -165,6 +192,17 @@ def _refuse_argument(
     program.add(_LOAD_WORD, _ARGUMENT + 8 * argument)
     for index, (code, constant) in enumerate(tests):
         program.add(code, constant, true=len(tests) - index)
+    program.add(_RETURN, _ALLOW)
+    program.add(_RETURN, _ERRNO | errno.EPERM)
+
+
+def _refuse_mappings(program: _Program, number: int) -> None:
+    """EPERM for a mapping that is shared and of no file, or of huge pages."""
+    program.add(_JUMP_EQUAL, number, false=6)
+    program.add(_LOAD_WORD, _ARGUMENT + 8 * 3)
+    program.add(_JUMP_ANY_BIT, HUGE_PAGES, true=3)
+    program.add(_AND, _MAPPING_KIND)
+    program.add(_JUMP_EQUAL, SHARED_ANONYMOUS, true=1)
     program.add(_RETURN, _ALLOW)
     program.add(_RETURN, _ERRNO | errno.EPERM)
 

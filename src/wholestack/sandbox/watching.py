@@ -7,11 +7,12 @@ before all others in it are gone (pid_namespaces(7)); for a plain process it is 
 import contextlib
 import json
 import os
+import select
 import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,8 @@ from wholestack.sandbox.container import Container, Start
 from wholestack.sandbox.limits import Limits
 from wholestack.sandbox.outcome import Ending, Outcome
 
-STANDS = b"!"
-"""What the first code inside writes to the result channel before it becomes the program."""
+STANDS = b"?!"
+"""What the first code inside writes to the result channel: that it can be sent its program, and that it becomes it."""
 END_S = 10.0
 """How long the kernel gets to end what was killed."""
 _SAMPLE_S = 0.05
@@ -45,6 +46,10 @@ class Watch:
         self, container: Container, letter: bytes, *, limits: Limits, hash_seed: int | None, folder: Path | None
     ) -> None:
         self._container = container
+        self._hash_seed = hash_seed
+        self._process: subprocess.Popen[bytes] | None = None
+        self._sources: dict[str, int] = {}
+        self._sending = False
         self._letter = memoryview(letter)
         self._limits = limits
         self._folder = folder
@@ -57,15 +62,6 @@ class Watch:
         self._texts = {name: bytearray() for name in ("stdout", "stderr", "result", "status")}
         self._begin = time.monotonic()
         self._deadline = self._begin + limits.wall_s
-        with contextlib.ExitStack() as opened:
-            pipes = {name: _pipe(opened) for name in ("result", "status")}
-            start = container.start(
-                limits=limits, status=pipes["status"][1], channel=pipes["result"][1], hash_seed=hash_seed, folder=folder
-            )
-            for descriptor in start.only_for_start:
-                opened.callback(os.close, descriptor)
-            self._process = _started(start, folder)
-        self._sources = {name: source for name, (source, _) in pipes.items()}
 
     def follow(self) -> Outcome:
         """Wait until it ends or has to be ended.
@@ -74,31 +70,52 @@ class Watch:
             SandboxError: the sandbox did not start, or something in it does not die.
         """
         with contextlib.ExitStack() as opened:
-            opened.callback(self._end_for_good)
-            for source in self._sources.values():
-                opened.callback(os.close, source)
+            process = self._start(opened)
             self._selector = opened.enter_context(selectors.DefaultSelector())
-            opened.enter_context(self._process)
-            gone = os.pidfd_open(self._process.pid)
+            gone = os.pidfd_open(process.pid)
             opened.callback(os.close, gone)
-            self._listen(gone)
+            self._listen(process, gone)
             self._loop(gone)
             self._await_the_end()
             for key in list(self._selector.get_map().values()):
                 if isinstance(key.data, str):
                     self._read_rest(key)
+            process.wait()
             return self._outcome()
 
-    def _listen(self, gone: int) -> None:
-        for name, stream in (("stdout", self._process.stdout), ("stderr", self._process.stderr)):
+    def _start(self, opened: contextlib.ExitStack) -> subprocess.Popen[bytes]:
+        """Start it so that it is ended with the stack, whatever happens."""
+        with contextlib.ExitStack() as only_for_start:
+            sinks = {}
+            for name in ("result", "status"):
+                self._sources[name], sinks[name] = os.pipe()
+                opened.callback(os.close, self._sources[name])
+                only_for_start.callback(os.close, sinks[name])
+            opened.callback(self._end_for_good)
+            start = self._container.start(
+                limits=self._limits,
+                status=sinks["status"],
+                channel=sinks["result"],
+                hash_seed=self._hash_seed,
+                folder=self._folder,
+            )
+            for descriptor in start.only_for_start:
+                only_for_start.callback(os.close, descriptor)
+            # With an end for reading of its own it can say whom it started even if we have been killed: failing to,
+            # it would leave that one behind.
+            inherited = [*start.inherited, self._sources["status"]]
+            self._process = _started(start, inherited, self._folder)
+        return self._process
+
+    def _listen(self, process: subprocess.Popen[bytes], gone: int) -> None:
+        for name, stream in (("stdout", process.stdout), ("stderr", process.stderr)):
             if stream is not None:
                 self._sources[name] = stream.fileno()
         for name, source in self._sources.items():
             os.set_blocking(source, False)
             self._selector.register(source, selectors.EVENT_READ, name)
-        if self._process.stdin is not None:
-            os.set_blocking(self._process.stdin.fileno(), False)
-            self._selector.register(self._process.stdin, selectors.EVENT_WRITE, None)
+        if process.stdin is not None:
+            os.set_blocking(process.stdin.fileno(), False)
         self._selector.register(gone, selectors.EVENT_READ, None)
 
     def _loop(self, gone: int) -> None:
@@ -124,7 +141,7 @@ class Watch:
                 sample_at = time.monotonic() + _SAMPLE_S
 
     def _write(self) -> None:
-        stdin = self._process.stdin
+        stdin = self._process.stdin if self._process else None
         if stdin is None:
             return
         try:
@@ -153,6 +170,7 @@ class Watch:
             del text[most:]
             self._kill(Ending.OUTPUT_EXCEEDED)
             return False
+        self._send_when_ready()
         return bool(block)
 
     def _read_rest(self, key: selectors.SelectorKey) -> None:
@@ -161,9 +179,32 @@ class Watch:
             pass
 
     def _note_first(self) -> None:
-        if self._first is None and (pid := _documents(self._texts["status"]).get("child-pid")):
-            with contextlib.suppress(ProcessLookupError):
-                self._first, self._first_pid = os.pidfd_open(pid), pid
+        pid = _documents(self._texts["status"]).get("child-pid")
+        if self._first_pid or not pid:
+            return
+        self._first_pid = pid
+        try:
+            self._first = os.pidfd_open(pid)
+        except ProcessLookupError:
+            return
+        except OSError:  # no descriptor is left, and without a handle it cannot be followed
+            os.kill(pid, signal.SIGKILL)
+            raise
+        if self._killed:
+            self._signal()
+
+    def _send_when_ready(self) -> None:
+        """Nothing untrusted goes in before we hold what can end it, and before it dies with us.
+
+        A container that is killed while it starts may leave its first process behind, bound to nobody; that one then
+        waits for its program in vain, and ends when the pipe is closed.
+        """
+        stdin = self._process.stdin if self._process else None
+        if self._first is None or not self._texts["result"] or self._sending or self._killed or stdin is None:
+            return
+        self._sending = True
+        _first_to_go([self._first_pid, *descendants(self._first_pid)])
+        self._selector.register(stdin, selectors.EVENT_WRITE, None)
 
     def _sample(self) -> None:
         if not self._texts["result"] or self._first is None or self._killed:
@@ -171,7 +212,7 @@ class Watch:
         pids = [self._first_pid, *descendants(self._first_pid)]
         held = sum(map(resident_bytes, pids))
         if held > self._limits.memory_bytes:  # pages that they share were counted often: look closer
-            held = sum(map(proportional_bytes, pids))
+            held = sum(proportional_bytes(pid) or resident_bytes(pid) for pid in pids)
         self._peak_bytes = max(self._peak_bytes, held)
         if held > self._limits.memory_bytes:
             self._kill(Ending.MEMORY_EXCEEDED)
@@ -186,12 +227,13 @@ class Watch:
             self._signal()
 
     def _signal(self) -> None:
-        """SIGKILL to the first process, whose end is the end of all; to the container where there is none yet."""
-        if self._first is None:
-            self._process.kill()
-            return
-        with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self._first, signal.SIGKILL)
+        """SIGKILL to the first process, whose end is the end of all; where it is not known yet, once it is.
+
+        Not to the container instead: killed while it starts, it would leave the first process behind.
+        """
+        if self._first is not None:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._first, signal.SIGKILL)
 
     def _await_the_end(self) -> None:
         """The container has gone; what it contained must be too."""
@@ -206,20 +248,43 @@ class Watch:
 
     def _end_for_good(self) -> None:
         """Also when we are interrupted."""
-        if self._process.returncode is None:
-            self._signal()
-            self._process.kill()
-            self._process.wait()
+        process = self._process
+        if process is None:
+            return
+        if process.returncode is None:
+            try:
+                self._await_the_first()
+            finally:
+                self._signal()
+                process.kill()
+                process.wait()
+                self._await_the_end()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
         if self._first is not None:
             os.close(self._first)
+
+    def _await_the_first(self) -> None:
+        """Until it is known what must be ended."""
+        deadline = time.monotonic() + END_S
+        status = select.poll()
+        status.register(self._sources["status"], select.POLLIN)
+        while not self._first_pid and status.poll(max(0.0, deadline - time.monotonic()) * 1000):
+            block = os.read(self._sources["status"], _BLOCK_BYTES)
+            if not block:
+                return
+            self._texts["status"] += block
+            self._note_first()
 
     def _outcome(self) -> Outcome:
         result = bytes(self._texts["result"])
         exit_code = _documents(self._texts["status"]).get("exit-code")
         if self._ending is Ending.EXITED and (not result.startswith(STANDS) or exit_code is None):
             complaint = bytes(self._texts["stderr"][-_LONGEST_COMPLAINT:]).decode(errors="replace").strip()
+            code = self._process.returncode if self._process else None
             raise SandboxError(
-                f"the sandbox did not start: {complaint or f'exit code {self._process.wait()}'}",
+                f"the sandbox did not start: {complaint or f'exit code {code}'}",
                 remedy="'wholestack sandbox probe' says what this machine lacks",
             )
         cap = self._limits.output_bytes
@@ -235,7 +300,7 @@ class Watch:
         )
 
 
-def _started(start: Start, folder: Path | None) -> subprocess.Popen[bytes]:
+def _started(start: Start, inherited: Sequence[int], folder: Path | None) -> subprocess.Popen[bytes]:
     owner: dict[str, Any] = {} if start.user is None else {"user": start.user, "group": start.user, "extra_groups": []}
     try:
         return subprocess.Popen(
@@ -243,7 +308,7 @@ def _started(start: Start, folder: Path | None) -> subprocess.Popen[bytes]:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            pass_fds=start.inherited,
+            pass_fds=inherited,
             env=dict(start.environment),
             cwd=folder or "/",
             bufsize=0,
@@ -253,11 +318,11 @@ def _started(start: Start, folder: Path | None) -> subprocess.Popen[bytes]:
         raise SandboxError(f"{start.command[0]} does not start: {error.strerror}") from error
 
 
-def _pipe(opened: contextlib.ExitStack) -> tuple[int, int]:
-    """A pipe whose end for writing is closed with the stack."""
-    source, sink = os.pipe()
-    opened.callback(os.close, sink)
-    return source, sink
+def _first_to_go(pids: Iterable[int]) -> None:
+    """Where the machine runs out of memory, these end before anything else; what they start inherits it."""
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            Path(f"/proc/{pid}/oom_score_adj").write_text("1000")
 
 
 def _documents(status: bytes | bytearray) -> Mapping[str, Any]:
