@@ -116,14 +116,22 @@ class RunDirectory(RunReader):
         return cls(path)
 
     @classmethod
-    def resume(cls, path: Path) -> Self:
+    def resume(cls, path: Path, *, kind: str | None = None) -> Self:
         """Open an existing run directory for writing.
 
+        Args:
+            path: The folder.
+            kind: Of the run that is wanted; default whatever it is.
+
         Raises:
-            RunDirectoryError: it is not one.
+            RunDirectoryError: it is not one, or of another kind.
             RunBusyError: a live process holds it.
         """
-        return cls(path)
+        run = cls(path)
+        if kind is not None and run.manifest.kind != kind:
+            run.close()
+            raise RunDirectoryError(f"{path}: is a {run.manifest.kind!r} run, not a {kind!r} run")
+        return run
 
     def write(self, name: str, record: Record) -> None:
         """One record into a file of its own, by atomic rename."""

@@ -7,14 +7,30 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
+from tests.evals.models.material import byte_tokenizer, save_llama
 from wholestack.errors import InputError, RunDirectoryError
 from wholestack.evals.backend import Backend, Opening
 from wholestack.evals.memory import open_memory
+from wholestack.evals.models.local import LocalBackend
+from wholestack.evals.models.opening import open_backend
 from wholestack.experiments import in_context
-from wholestack.experiments.in_context_plan import ARMS, CONTEXT, MODEL, Arm, ContextOutcome, Tuning, Way
-from wholestack.experiments.in_context_task import TableTask, items_of, make_episode, shortened
-from wholestack.experiments.table_model import TableModel, config_of, tune
+from wholestack.experiments.in_context_plan import (
+    ARMS,
+    CONTEXT,
+    MODEL,
+    TRIED,
+    TUNING,
+    Arm,
+    ContextOutcome,
+    Tuning,
+    Way,
+)
+from wholestack.experiments.in_context_results import summed_up
+from wholestack.experiments.in_context_task import TableTask, demonstrated, items_of, make_episode, shortened
+from wholestack.experiments.table_model import config_of, table_model
+from wholestack.experiments.tuning import tuned
 from wholestack.pretrain.model import Transformer
 from wholestack.report.context import page
 from wholestack.runs import RunReader
@@ -53,7 +69,7 @@ def outcome_of(differences: list[float]) -> ContextOutcome:
             arm("needle", number, 0.2),
         )
     ]
-    return in_context.summed_up(plan(), arms[::-1], model="m", not_tuned="", seconds=1.0)
+    return summed_up(plan(), arms[::-1], model="m", not_tuned="", seconds=1.0)
 
 
 def test_the_contrast_is_paired_so_that_hard_episodes_do_not_hide_it() -> None:
@@ -81,7 +97,7 @@ def test_fine_tuning_that_wins_is_said_to_win() -> None:
 
 def test_a_model_from_elsewhere_is_only_read_and_that_is_said() -> None:
     arms = [arm(way, number, 1.0) for number in range(3) for way in ("in context", "needle")]  # type: ignore[arg-type]
-    outcome = in_context.summed_up(plan(), arms, model="m", not_tuned="not ours", seconds=1.0)
+    outcome = summed_up(plan(), arms, model="m", not_tuned="not ours", seconds=1.0)
     assert outcome.contrasts == ()
     assert b"Nothing was fine-tuned: not ours" in page(outcome)
 
@@ -89,7 +105,10 @@ def test_a_model_from_elsewhere_is_only_read_and_that_is_said() -> None:
 def test_the_page_fetches_nothing_and_calls_the_needle_what_it_is() -> None:
     drawn = page(outcome_of([-0.2, -0.21, -0.19, -0.2, -0.18, -0.22])).decode()
     assert "fragment retrieval" in drawn
-    assert "<svg" in drawn
+    assert drawn.count("<svg") == 4
+    needle = drawn[drawn.index("Beside it: fragment retrieval") : drawn.index("<figcaption")]
+    assert needle.count("loss, nats a question by number of demonstrations: needle") == 1
+    assert needle.count("accuracy, share answered right by number of demonstrations: needle") == 1
     assert "http://" not in drawn.replace("http://www.w3.org", "")
     assert "https://" not in drawn
 
@@ -154,9 +173,9 @@ def test_pretraining_takes_its_part_of_the_budget_and_never_more_than_it_needs()
     assert steps[1] == pytest.approx(2 * steps[0], rel=0.01)
 
 
-def untrained(task: TableTask = SMALL, context: int = 64) -> TableModel:
+def untrained(task: TableTask = SMALL, context: int = 64) -> LocalBackend:
     shape = in_context.TinyModel(layers=1, width=16, head_size=8)
-    return TableModel(task, Transformer(config_of(task, shape, context)))
+    return table_model(task, Transformer(config_of(task, shape, context)))
 
 
 def test_the_tiny_model_is_a_backend_whose_identity_covers_its_weights() -> None:
@@ -169,26 +188,108 @@ def test_the_tiny_model_is_a_backend_whose_identity_covers_its_weights() -> None
     alone = [next(iter(model.score([item]))) for item in reversed(items)][::-1]
     for score, single in zip(scores, alone, strict=True):
         assert score.nll_nats == pytest.approx(single.nll_nats, abs=1e-5)
-    tuned = tune(model, episode, Tuning(lr=1e-3, steps=2), seed=0)
-    assert tuned.identity.digest != model.identity.digest
     assert untrained().identity == model.identity
     assert model.identity.kind == "table"
-    shorter = TableModel(SMALL, Transformer(replace(model.model.config, context=32)))
-    shorter.model.load_state_dict(model.model.state_dict())
-    assert shorter.identity.digest != model.identity.digest
+    shorter = Transformer(replace(model.module.config, context=32))
+    shorter.load_state_dict(model.module.state_dict())
+    assert table_model(SMALL, shorter).identity.digest != model.identity.digest
+    with torch.no_grad():
+        model.module.embedding[0, 0] += 1
+    assert table_model(SMALL, model.module).identity.digest != model.identity.digest
 
 
-def test_tuning_learns_its_demonstrations_and_leaves_the_pretrained_weights_alone() -> None:
+def hub_model(folder: Path) -> LocalBackend:
+    """A Hugging Face folder of a random Llama, as a user has one."""
+    name = save_llama(folder, byte_tokenizer(), initializer_range=0.05)
+    model = open_backend(name, Opening())
+    assert isinstance(model, LocalBackend)
+    return model
+
+
+@pytest.fixture(params=["tiny", "folder"])
+def trainable(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[LocalBackend, str]:
+    """A model whose weights are here, and how demonstrations are written for it."""
+    if request.param == "tiny":
+        return untrained(), "{key}{label}"
+    return hub_model(tmp_path), "{key}: {label}\n"
+
+
+def test_tuning_learns_its_demonstrations_and_leaves_the_weights_as_they_were(
+    trainable: tuple[LocalBackend, str],
+) -> None:
+    """The same loop for our own transformer and for one of transformers."""
     task = replace(SMALL, noise=0.0)
-    model = untrained(task)
-    before = model.identity.digest
+    model, template = trainable
     episode = make_episode(task, demonstrations=40, questions=30, rng=np.random.default_rng(0))
-    tuned = tune(model, episode, Tuning(lr=1.6e-2, steps=80), seed=0)
-    bare = items_of(task, shortened(episode, 0), name="bare")
-    answers = in_context._ask(tuned, bare)
+    shown = items_of(task, demonstrated(episode), name="shown", template=template)
+    bare = items_of(task, shortened(episode, 0), name="bare", template=template)
+    before = list(model.score(bare))
+    with tuned(model, shown, Tuning(lr=1.6e-2, steps=80), seed=0) as learnt:
+        answers = in_context._ask(learnt, bare)
+        assert learnt.identity.digest != model.identity.digest
     assert (answers.accuracy, answers.scored) == (1.0, 30)
     assert answers.loss_nats < 0.2 < in_context._ask(model, bare).loss_nats
-    assert model.identity.digest == before
+    assert list(model.score(bare)) == before
+
+
+def test_tuning_answers_as_its_demonstrations_say_and_depends_on_their_order(
+    trainable: tuple[LocalBackend, str],
+) -> None:
+    task = replace(SMALL, noise=0.0)
+    model, template = trainable
+    episode = make_episode(task, demonstrations=40, questions=8, rng=np.random.default_rng(0))
+    shown = items_of(task, demonstrated(episode), name="shown", template=template)
+    turned = replace(episode, labels=(episode.labels + 1) % task.labels)
+    other = items_of(task, demonstrated(turned), name="other", template=template)
+    bare = items_of(task, shortened(episode, 0), name="bare", template=template)
+    found = []
+    for seed in (0, 0, 1):
+        with tuned(model, shown, Tuning(lr=1.6e-2, steps=80), seed=seed) as learnt:
+            found.append(list(learnt.score(bare)))
+    assert found[0] == found[1] != found[2]
+    with tuned(model, other, Tuning(lr=1.6e-2, steps=80), seed=0) as learnt:
+        assert in_context._ask(learnt, bare).accuracy == 0
+
+
+def test_a_rate_that_breaks_the_model_leaves_it_as_it_was(trainable: tuple[LocalBackend, str]) -> None:
+    model, template = trainable
+    episode = make_episode(SMALL, demonstrations=6, questions=4, rng=np.random.default_rng(0))
+    shown = items_of(SMALL, demonstrated(episode), name="shown", template=template)
+    bare = items_of(SMALL, shortened(episode, 0), name="bare", template=template)
+    before = list(model.score(bare))
+    with tuned(model, shown, Tuning(lr=1e30, steps=5), seed=0) as learnt:
+        assert list(learnt.score(bare)) == before
+
+
+def test_a_folder_from_elsewhere_is_read_and_tuned_and_an_interrupted_choice_goes_on(tmp_path: Path) -> None:
+    model = hub_model(tmp_path / "model")
+    asked = in_context.plan_for("folder", demonstrations=(2, 6), episodes=2, questions=4, task=SMALL)
+    asked = replace(asked, tried=(Tuning(lr=1e-4, steps=2), Tuning(lr=1e-2, steps=20)), tuning_episodes=2)
+    with in_context.create(tmp_path / "run", asked, seed=0, at=0.0) as run:
+        whole = in_context.compare(run, backend=model)
+    assert {(point.way, point.demonstrations) for point in whole.points} == {
+        (way, count) for way in ("in context", "fine-tuned", "needle") for count in (2, 6)
+    }
+    assert (len(whole.contrasts), whole.not_tuned) == (2, "")
+    lines = (tmp_path / "run" / TRIED).read_bytes().splitlines(keepends=True)
+    assert len(lines) == 8
+    shutil.copytree(tmp_path / "run", tmp_path / "again")
+    for name in (TUNING, ARMS, CONTEXT):
+        (tmp_path / "again" / name).unlink()
+    (tmp_path / "again" / TRIED).write_bytes(b"".join(lines[:5]))
+    with in_context.resume(tmp_path / "again") as run:
+        again = in_context.compare(run, backend=model)
+    assert (again.points, again.contrasts) == (whole.points, whole.contrasts)
+    assert (tmp_path / "again" / TRIED).read_bytes() == b"".join(lines)
+    assert (tmp_path / "again" / TUNING).read_bytes() == (tmp_path / "run" / TUNING).read_bytes()
+
+
+def test_what_was_asked_only_to_read_is_not_tuned(tmp_path: Path) -> None:
+    asked = in_context.plan_for("folder", demonstrations=(2,), episodes=2, questions=2, task=SMALL, tune=False)
+    with in_context.create(tmp_path / "run", asked, seed=0, at=0.0) as run:
+        outcome = in_context.compare(run, backend=hub_model(tmp_path / "model"))
+    assert outcome.not_tuned == "it was asked only to read"
+    assert {point.way for point in outcome.points} == {"in context", "needle"}
 
 
 def test_the_loss_is_among_the_choices_and_a_tie_counts_its_share() -> None:
@@ -241,7 +342,7 @@ def test_an_interrupted_comparison_goes_on_and_comes_to_the_same(compared: Path,
 
 @pytest.mark.heavy
 def test_another_run_directory_is_no_context_comparison(finished: Path) -> None:
-    with pytest.raises(RunDirectoryError, match="not a context comparison"):
+    with pytest.raises(RunDirectoryError, match="not a 'context' run"):
         in_context.resume(finished)
 
 

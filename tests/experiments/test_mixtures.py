@@ -327,5 +327,5 @@ def test_weights_are_continued_on_a_source_that_they_never_saw_in_their_own_toke
 
 @pytest.mark.heavy
 def test_a_rehearsal_is_no_comparison(finished: Path) -> None:
-    with pytest.raises(RunDirectoryError, match="not a comparison of mixtures"):
+    with pytest.raises(RunDirectoryError, match="not a 'mixtures' run"):
         mixtures.resume(finished)

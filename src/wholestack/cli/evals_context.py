@@ -28,6 +28,7 @@ def context(
     episodes: int | None = None,
     questions: int | None = None,
     template: str | None = None,
+    tune: bool = True,
     budget: str | None = None,
     seed: int | None = None,
     out: Path | None = None,
@@ -40,8 +41,9 @@ def context(
     from the demonstrations or not at all, and the best possible loss is known. A needle test stands beside it: it
     is retrieval of a fragment. Ends with context.html in the run directory.
 
-    The tiny model is pretrained here on other episodes, then reads the demonstrations, and is fine-tuned on the
-    same ones with rate and length chosen on episodes that are not measured. A model from elsewhere only reads.
+    The tiny model is pretrained here on other episodes. It, or a model from elsewhere, reads the demonstrations, and
+    is fine-tuned on the same ones with rate and length chosen on episodes that are not measured. An endpoint only
+    reads, and so does the model in memory.
 
     Exit codes: 0 told at every number of demonstrations (or nothing to compare with); 3 at one or more it cannot
     be told; 2 usage or bad input; 130 interrupted (go on with --resume).
@@ -49,7 +51,7 @@ def context(
     Parameters
     ----------
     model
-        tiny (the default): pretrained here. Or any model that `evals score` opens; it reads the demonstrations as text.
+        tiny (the default): pretrained here. Or any model that `evals score` opens; the demonstrations are text to it.
     demonstrations
         Numbers of demonstrations. Default 10 100 1000.
     episodes
@@ -59,9 +61,11 @@ def context(
     template
         How a demonstration is written. Default: {key}{label} for the tiny model, else {key}: {label} and a new
         line.
+    tune
+        Fine-tune too, the default. Fine-tuning a large model on a CPU takes hours: --no-tune only reads.
     budget
-        Wall time of the whole, for instance 8m (the default); sets how long the tiny model is
-        pretrained.
+        Wall time of the whole, for instance 8m (the default); sets how long the tiny model is pretrained. A model
+        from elsewhere takes what it takes.
     seed
         Everything random derives from it. Default 0.
     out
@@ -78,6 +82,7 @@ def context(
             episodes=episodes,
             questions=questions,
             template=template,
+            no_tune=not tune,
             budget=budget,
             seed=seed,
             out=out,
@@ -91,6 +96,7 @@ def context(
             episodes=8 if episodes is None else episodes,
             questions=16 if questions is None else questions,
             template=(template or "").replace("\\n", "\n"),
+            tune=tune,
         )
         planned()  # what cannot be done is refused before anything is measured
         plan = planned(effort=_effort(model or in_context.TINY, parse_duration(budget or "8m"), seed or 0))

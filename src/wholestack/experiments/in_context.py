@@ -5,9 +5,11 @@ question (in context) or trained on (fine-tuned, from the same weights); the sam
 and length of fine-tuning are chosen, for each number of demonstrations, on episodes that are not measured; reading
 demonstrations has nothing to choose. Episodes are the unit of every interval, and of the paired contrast.
 
-Any backend is read: demonstrations are nothing but context. Fine-tuning needs weights that this package trains.
+Any backend is read: demonstrations are nothing but context. Fine-tuning needs a model whose weights are in this
+process, whatever library it is of (``tuning.py``); an endpoint and the model in memory are only read.
 """
 
+import itertools
 import math
 import time
 from collections import Counter
@@ -18,10 +20,10 @@ from statistics import fmean
 
 import numpy as np
 
-from wholestack.errors import InputError, RunDirectoryError
+from wholestack.errors import InputError
 from wholestack.evals.backend import Backend, ItemScore, ModelIdentity
 from wholestack.evals.items import Item
-from wholestack.evals.statistics import mean_estimate, t_interval
+from wholestack.evals.models.local import LocalBackend
 from wholestack.experiments.in_context_plan import (
     ARMS,
     CONTEXT,
@@ -29,48 +31,61 @@ from wholestack.experiments.in_context_plan import (
     MODEL,
     PLAN,
     PRETRAINED,
+    TRIED,
     TUNING,
     WAYS,
     Arm,
     ContextOutcome,
     ContextPlan,
-    Contrast,
-    Measured,
-    Point,
     Stage,
     TinyModel,
+    Tried,
     Tuning,
     Tunings,
     Way,
 )
+from wholestack.experiments.in_context_results import summed_up
 from wholestack.experiments.in_context_task import (
     Episode,
     TableTask,
     best_losses,
     check_template,
+    demonstrated,
     items_of,
     make_episode,
     make_needle,
     shortened,
 )
 from wholestack.experiments.preflight import versions
-from wholestack.experiments.table_model import TableModel, pretrain, tune
-from wholestack.finding import EXIT_OK, EXIT_UNKNOWN
+from wholestack.experiments.table_model import pretrain
+from wholestack.experiments.tuning import tuned
 from wholestack.record import from_builtins, to_builtins
 from wholestack.runs import RunDirectory, RunManifest
 
 TINY = "tiny"
 TINY_TEMPLATE = "{key}{label}"
 TEXT_TEMPLATE = "{key}: {label}\n"
-TRIED = tuple(Tuning(lr=lr, steps=steps) for lr in (1e-3, 4e-3, 1.6e-2) for steps in (20, 80, 320))
+TRIED_TINY = tuple(Tuning(lr=lr, steps=steps) for lr in (1e-3, 4e-3, 1.6e-2) for steps in (20, 80, 320))
+TRIED_ELSEWHERE = tuple(Tuning(lr=lr, steps=steps) for lr in (1e-5, 1e-4, 1e-3) for steps in (30, 120))
+"""Fewer, for a step of a larger model takes long; from gentle to more than most models bear, for nothing is known."""
 TUNING_SEED, EPISODE_SEED, NEEDLE_SEED = 1, 2, 3
-LEVEL = 0.95
-PRETRAINING_SHARE = 0.45
+PRETRAINING_SHARE = 0.4
 """Of a budget; the rest is choosing, tuning and reading."""
 STEPS_WORTH = 4000.0
 """All stages together, in steps on short rows."""
 
 Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answers:
+    """What a model made of some questions."""
+
+    loss_nats: float
+    accuracy: float
+    scored: int
+    unscorable: dict[str, int]
+    truncated: int
 
 
 def plan_for(
@@ -81,6 +96,7 @@ def plan_for(
     episodes: int = 8,
     questions: int = 16,
     template: str = "",
+    tune: bool = True,
     task: TableTask | None = None,
 ) -> ContextPlan:
     """What will be done.
@@ -92,6 +108,7 @@ def plan_for(
         episodes: Tables measured.
         questions: Of each.
         template: How a demonstration is written; default for the tiny model without any space.
+        tune: Whether to fine-tune at all.
         task: Keys, labels, noise.
 
     Raises:
@@ -117,19 +134,19 @@ def plan_for(
         template=template,
         tiny=TinyModel(),
         stages=_stages(longest, effort) if model == TINY else (),
-        tried=TRIED if model == TINY else (),
-        tuning_episodes=3,
+        tried=() if not tune else TRIED_TINY if model == TINY else TRIED_ELSEWHERE,
+        tuning_episodes=3 if model == TINY else 2,
     )
 
 
 def effort_within(budget_s: float, step_s: float) -> float:
-    """How long to pretrain in a budget: 1 is enough to learn, more than 1.25 is not needed.
+    """How long to pretrain in a budget: 1 is enough to learn, and no more is taken.
 
     Args:
         budget_s: Wall time of the whole comparison.
         step_s: Measured wall seconds of a step on short rows.
     """
-    return min(1.25, PRETRAINING_SHARE * budget_s / (step_s * STEPS_WORTH))
+    return min(1.0, PRETRAINING_SHARE * budget_s / (step_s * STEPS_WORTH))
 
 
 def _stages(longest: int, effort: float) -> tuple[Stage, ...]:
@@ -164,11 +181,7 @@ def resume(path: Path) -> RunDirectory:
         RunDirectoryError: it is none.
         RunBusyError: a live process is at work in it.
     """
-    run = RunDirectory.resume(path)
-    if run.manifest.kind != KIND:
-        run.close()
-        raise RunDirectoryError(f"{path}: is a {run.manifest.kind!r} run, not a context comparison")
-    return run
+    return RunDirectory.resume(path, kind=KIND)
 
 
 def plan_of(run: RunDirectory) -> ContextPlan:
@@ -198,11 +211,10 @@ def compare(
         WholestackError: it could not be carried on; the run directory can be resumed.
     """
     began, plan, seed = clock(), plan_of(run), run.manifest.seed
-    task = TableTask(keys=plan.keys, labels=plan.labels, noise=plan.noise)
-    model = backend if backend is not None else _tiny(run, plan, task, seed, say)
+    model = backend if backend is not None else _tiny(run, plan, seed, say)
     _bind(run, model.identity)
-    tuned = model if isinstance(model, TableModel) else None
-    tunings = _tunings(run, plan, tuned, seed, say) if tuned is not None else None
+    trainable = model if isinstance(model, LocalBackend) and plan.tried else None
+    tunings = None if trainable is None else _tunings(run, plan, trainable, seed=seed, say=say)
     ways = WAYS if tunings else tuple(way for way in WAYS if way != "fine-tuned")
     known = {(arm.way, arm.demonstrations, arm.episode) for arm in run.journal(ARMS, Arm)}
     for demonstrations in plan.demonstrations:
@@ -213,7 +225,6 @@ def compare(
                 arm = _measure(
                     way,
                     plan,
-                    task,
                     model=model,
                     tunings=tunings,
                     demonstrations=demonstrations,
@@ -226,11 +237,22 @@ def compare(
         plan,
         run.journal(ARMS, Arm),
         model=model.identity.digest,
-        not_tuned="" if tunings else "this command tunes only the tiny model that it pretrains itself",
+        not_tuned=_why_not_tuned(plan, model) if trainable is None else "",
         seconds=clock() - began,
     )
     run.write(CONTEXT, outcome)
     return outcome
+
+
+def task_of(plan: ContextPlan) -> TableTask:
+    """What episodes are made by."""
+    return TableTask(keys=plan.keys, labels=plan.labels, noise=plan.noise)
+
+
+def _why_not_tuned(plan: ContextPlan, model: Backend) -> str:
+    if not plan.tried:
+        return "it was asked only to read"
+    return f"the weights of {model.identity.name} are not in this process"
 
 
 def _bind(run: RunDirectory, identity: ModelIdentity) -> None:
@@ -246,46 +268,61 @@ def _bind(run: RunDirectory, identity: ModelIdentity) -> None:
         )
 
 
-def _tiny(run: RunDirectory, plan: ContextPlan, task: TableTask, seed: int, say: Say) -> TableModel:
+def _tiny(run: RunDirectory, plan: ContextPlan, seed: int, say: Say) -> LocalBackend:
     lengths = ", ".join(f"{stage.steps} steps of {stage.context} tokens" for stage in plan.stages)
     say(f"pretraining a tiny model on episodes: {lengths}")
-    return pretrain(task, plan.tiny, plan.stages, seed=seed, folder=run.folder(PRETRAINED))
+    return pretrain(task_of(plan), plan.tiny, plan.stages, seed=seed, folder=run.folder(PRETRAINED))
 
 
-def episode_of(plan: ContextPlan, task: TableTask, *, seed: int, kind: int, number: int) -> Episode:
+def episode_of(plan: ContextPlan, *, seed: int, kind: int, number: int) -> Episode:
     """An episode with the most demonstrations; smaller numbers are its first ones."""
     rng = np.random.default_rng([seed, kind, number])
-    return make_episode(task, demonstrations=max(plan.demonstrations), questions=plan.questions, rng=rng)
+    return make_episode(task_of(plan), demonstrations=max(plan.demonstrations), questions=plan.questions, rng=rng)
 
 
-def _tunings(run: RunDirectory, plan: ContextPlan, model: TableModel, seed: int, say: Say) -> Tunings:
+def _tunings(run: RunDirectory, plan: ContextPlan, model: LocalBackend, *, seed: int, say: Say) -> Tunings:
     """Rate and length for each number of demonstrations, by the loss on episodes that are not measured."""
     known = run.read_optional(TUNING, Tunings)
     if known is not None:
         return known
     say(f"choosing among {len(plan.tried)} rates and lengths of fine-tuning on {plan.tuning_episodes} other episodes")
-    chosen, losses = {}, {}
-    for demonstrations in plan.demonstrations:
-        found = []
-        for tuning in plan.tried:
-            each = []
-            for number in range(plan.tuning_episodes):
-                whole = episode_of(plan, model.task, seed=seed, kind=TUNING_SEED, number=number)
-                episode = shortened(whole, demonstrations)
-                answered = _ask(tune(model, episode, tuning, seed=number), _bare(model.task, episode, plan, number))
-                each.append(answered.loss_nats)
-            found.append(fmean(each))
-        losses[str(demonstrations)] = tuple(found)
-        chosen[str(demonstrations)] = plan.tried[int(np.argmin(found))]
-    tunings = Tunings(chosen=chosen, losses=losses)
+    tried = {(each.demonstrations, each.number, each.episode): each.loss_nats for each in run.journal(TRIED, Tried)}
+    wanted = itertools.product(plan.demonstrations, range(len(plan.tried)), range(plan.tuning_episodes))
+    for key in wanted:
+        if key in tried:
+            continue
+        demonstrations, number, episode = key
+        whole = episode_of(plan, seed=seed, kind=TUNING_SEED, number=episode)
+        shown = shortened(whole, demonstrations)
+        tried[key] = _ask_tuned(model, plan, shown, plan.tried[number], number=episode).loss_nats
+        run.append(TRIED, Tried(demonstrations=demonstrations, number=number, episode=episode, loss_nats=tried[key]))
+    losses = {
+        count: tuple(
+            fmean(tried[count, number, episode] for episode in range(plan.tuning_episodes))
+            for number in range(len(plan.tried))
+        )
+        for count in plan.demonstrations
+    }
+    tunings = Tunings(
+        chosen={str(count): plan.tried[int(np.argmin(found))] for count, found in losses.items()},
+        losses={str(count): found for count, found in losses.items()},
+    )
     run.write(TUNING, tunings)
     return tunings
+
+
+def _ask_tuned(model: LocalBackend, plan: ContextPlan, episode: Episode, tuning: Tuning, *, number: int) -> _Answers:
+    """The questions of an episode with nothing in front of them, after its demonstrations were trained on."""
+    task, shown = task_of(plan), demonstrated(episode)
+    demonstrations = items_of(task, shown, name=f"shown-{number}", template=plan.template)
+    bare = items_of(task, shortened(episode, 0), name=f"bare-{number}", template=plan.template)
+    with tuned(model, demonstrations, tuning, seed=number) as learnt:
+        return _ask(learnt, bare)
 
 
 def _measure(
     way: Way,
     plan: ContextPlan,
-    task: TableTask,
     *,
     model: Backend,
     tunings: Tunings | None,
@@ -293,7 +330,7 @@ def _measure(
     number: int,
     seed: int,
 ) -> Arm:
-    began = time.monotonic()
+    began, task = time.monotonic(), task_of(plan)
     best: tuple[float, float] | None = None
     name = f"{number}-{demonstrations}"
     if way == "needle":
@@ -306,13 +343,12 @@ def _measure(
         ]
         answers = _ask(model, items)
     else:
-        whole = episode_of(plan, task, seed=seed, kind=EPISODE_SEED, number=number)
+        whole = episode_of(plan, seed=seed, kind=EPISODE_SEED, number=number)
         episode = shortened(whole, demonstrations)
         losses, right = best_losses(task, episode)
         best = float(losses.mean()), float(right.mean())
-        if way == "fine-tuned" and isinstance(model, TableModel) and tunings is not None:
-            tuned = tune(model, episode, tunings.chosen[str(demonstrations)], seed=number)
-            answers = _ask(tuned, _bare(task, episode, plan, number))
+        if way == "fine-tuned" and isinstance(model, LocalBackend) and tunings is not None:
+            answers = _ask_tuned(model, plan, episode, tunings.chosen[str(demonstrations)], number=number)
         else:
             answers = _ask(model, items_of(task, episode, name=name, template=plan.template))
     return Arm(
@@ -328,22 +364,6 @@ def _measure(
         truncated=answers.truncated,
         seconds=time.monotonic() - began,
     )
-
-
-def _bare(task: TableTask, episode: Episode, plan: ContextPlan, number: int) -> list[Item]:
-    """The questions with nothing in front of them."""
-    return items_of(task, shortened(episode, 0), name=f"bare-{number}", template=plan.template)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Answers:
-    """What a model made of some questions."""
-
-    loss_nats: float
-    accuracy: float
-    scored: int
-    unscorable: dict[str, int]
-    truncated: int
 
 
 def _ask(model: Backend, items: Sequence[Item]) -> _Answers:
@@ -376,85 +396,3 @@ def _outcome(item: Item, score: ItemScore) -> tuple[float, float]:
     best = float(values.max())
     loss = best + math.log(float(np.exp(values - best).sum())) - float(values[item.gold])
     return loss, float(values[item.gold] == best) / int((values == best).sum())
-
-
-def summed_up(plan: ContextPlan, arms: Sequence[Arm], *, model: str, not_tuned: str, seconds: float) -> ContextOutcome:
-    """Means over episodes, and the paired contrast of the two ways."""
-    points = [
-        _point(way, count, found)
-        for way in WAYS
-        for count in plan.demonstrations
-        if (found := [arm for arm in arms if (arm.way, arm.demonstrations) == (way, count)])
-    ]
-    contrasts = [each for count in plan.demonstrations if (each := _contrast(count, arms)) is not None]
-    untold = any(each.loss_nats.interval is None or _holds_zero(each.loss_nats) for each in contrasts)
-    return ContextOutcome(
-        plan=plan,
-        model=model,
-        points=tuple(points),
-        contrasts=tuple(contrasts),
-        not_tuned=not_tuned,
-        chance_accuracy=1 / plan.labels,
-        chance_loss_nats=math.log(plan.labels),
-        seconds=seconds,
-        exit_code=EXIT_UNKNOWN if untold else EXIT_OK,
-    )
-
-
-def _point(way: Way, demonstrations: int, arms: Sequence[Arm]) -> Point:
-    bests = [(arm.best_loss_nats, arm.best_accuracy) for arm in arms]
-    losses = [loss for loss, _ in bests if loss is not None]
-    accuracies = [accuracy for _, accuracy in bests if accuracy is not None]
-    return Point(
-        way=way,
-        demonstrations=demonstrations,
-        loss_nats=measured([arm.loss_nats for arm in arms]),
-        accuracy=measured([arm.accuracy for arm in arms]),
-        best_loss_nats=fmean(losses) if losses else None,
-        best_accuracy=fmean(accuracies) if accuracies else None,
-        episodes=len(arms),
-        unscorable=sum(sum(arm.unscorable.values()) for arm in arms),
-        truncated=sum(arm.truncated for arm in arms),
-    )
-
-
-def measured(values: Sequence[float]) -> Measured:
-    """Mean over episodes with Student's interval."""
-    estimate = mean_estimate(np.array(values), np.arange(len(values)))
-    return Measured(value=estimate.value, interval=t_interval(estimate, level=LEVEL))
-
-
-def _contrast(demonstrations: int, arms: Sequence[Arm]) -> Contrast | None:
-    here = {(arm.way, arm.episode): arm for arm in arms if arm.demonstrations == demonstrations}
-    pairs = [
-        (arm, here["fine-tuned", number])
-        for (way, number), arm in sorted(here.items())
-        if way == "in context" and ("fine-tuned", number) in here
-    ]
-    if not pairs:
-        return None
-    loss = measured([one.loss_nats - other.loss_nats for one, other in pairs])
-    accuracy = measured([one.accuracy - other.accuracy for one, other in pairs])
-    return Contrast(
-        demonstrations=demonstrations, loss_nats=loss, accuracy=accuracy, sentence=_told(demonstrations, loss)
-    )
-
-
-def _told(demonstrations: int, loss: Measured) -> str:
-    interval = loss.interval
-    if interval is None or _holds_zero(loss):
-        said = f" ({interval.low:+.3f} to {interval.high:+.3f})" if interval else ""
-        return (
-            f"{demonstrations} demonstrations: whether context or fine-tuning is better cannot be told; the loss"
-            f" differs by {loss.value:+.3f} nats{said}."
-        )
-    better, worse = ("the context", "fine-tuning") if loss.value < 0 else ("fine-tuning", "the context")
-    least, most = sorted((abs(interval.low), abs(interval.high)))
-    return (
-        f"{demonstrations} demonstrations: {better} is better than {worse} by {abs(loss.value):.3f} nats"
-        f" ({least:.3f} to {most:.3f})."
-    )
-
-
-def _holds_zero(difference: Measured) -> bool:
-    return difference.interval is not None and difference.interval.low <= 0 <= difference.interval.high

@@ -7,6 +7,7 @@ file                   record                    appears
 ``context-plan.json``  :class:`ContextPlan`      before pretraining
 ``pretrained/``        checkpoints               while the tiny model is pretrained
 ``model.json``         ``backend.ModelIdentity``  before the first arm: which model the arms are of
+``tried.jsonl``        :class:`Tried`            one line a try of fine-tuning, when it was measured
 ``tuning.json``        :class:`Tunings`          when rates and lengths are chosen
 ``arms.jsonl``         :class:`Arm`              one line an episode and way, when it was measured
 ``context.json``       :class:`ContextOutcome`   last of all
@@ -24,6 +25,7 @@ KIND = "context"
 PLAN = "context-plan.json"
 PRETRAINED = "pretrained"
 MODEL = "model.json"
+TRIED = "tried.jsonl"
 TUNING = "tuning.json"
 ARMS = "arms.jsonl"
 CONTEXT = "context.json"
@@ -86,9 +88,22 @@ class ContextPlan(Record):
     stages: tuple[Stage, ...]
     """Empty for a model from elsewhere."""
     tried: tuple[Tuning, ...]
-    """Rates and lengths that fine-tuning chooses from."""
+    """Rates and lengths that fine-tuning chooses from; empty where demonstrations are only read."""
     tuning_episodes: int
     """Episodes to choose by; none of them is measured later."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried(Record):
+    """One rate and length of fine-tuning on one episode that is not measured."""
+
+    SCHEMA: ClassVar[str] = "context-tried/1"
+
+    demonstrations: int
+    number: int
+    """Place of the rate and length in the plan."""
+    episode: int
+    loss_nats: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -95,6 +95,12 @@ def shortened(episode: Episode, demonstrations: int) -> Episode:
     )
 
 
+def demonstrated(episode: Episode) -> Episode:
+    """The demonstrations as questions with nothing in front of them, and the labels that they show as answers."""
+    none = np.zeros(0, np.int64)
+    return Episode(keys=none, labels=none, asked=episode.keys, answers=episode.labels)
+
+
 def tokens_of(task: TableTask, episode: Episode) -> Ints:
     """Key, label, key, label, ... as tokens of :attr:`TableTask.vocabulary`, ``[2 * demonstrations]``."""
     return np.stack([episode.keys, task.keys + episode.labels], 1).ravel().astype(np.int64)

@@ -21,7 +21,7 @@ from statistics import fmean
 
 from wholestack.data.corpus import Corpus
 from wholestack.data.tokenizer import Tokenizer
-from wholestack.errors import InputError, RunDirectoryError
+from wholestack.errors import InputError
 from wholestack.evals.items import ItemSet, metric_name
 from wholestack.evals.statistics import ASSUMED_PAIRED_SD_BPB
 from wholestack.experiments.mixture_plan import (
@@ -142,11 +142,7 @@ def resume(path: Path) -> RunDirectory:
         RunDirectoryError: it is none.
         RunBusyError: a live process is at work in it.
     """
-    run = RunDirectory.resume(path)
-    if run.manifest.kind != KIND:
-        run.close()
-        raise RunDirectoryError(f"{path}: is a {run.manifest.kind!r} run, not a comparison of mixtures")
-    return run
+    return RunDirectory.resume(path, kind=KIND)
 
 
 def compare(

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from wholestack.data.corpus import Corpus
-from wholestack.errors import RunDirectoryError
 from wholestack.experiments.budget import BudgetClock
 from wholestack.experiments.phases import data, landing, long_runs, preflight, scaling, search
 from wholestack.experiments.planning import check_budget
@@ -85,11 +84,7 @@ def resume(path: Path) -> RunDirectory:
         RunDirectoryError: it is no rehearsal.
         RunBusyError: a live process is at work in it.
     """
-    run = RunDirectory.resume(path)
-    if run.manifest.kind != KIND:
-        run.close()
-        raise RunDirectoryError(f"{path}: is a {run.manifest.kind!r} run, not a rehearsal")
-    return run
+    return RunDirectory.resume(path, kind=KIND)
 
 
 def rehearse(

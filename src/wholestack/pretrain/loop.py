@@ -123,7 +123,7 @@ def train(
         if value is not None and value < 1:
             raise InputError(f"{name} is {value}, must be at least 1")
     precision = precision or ("float32" if device == "cpu" else "bfloat16")
-    with _torch_settings(threads):
+    with torch_settings(threads):
         run = _Run(model_config, optimizer_config, seed=seed, device=device, precision=precision, clock=clock)
         if initial is not None:
             run.begin_with(initial)
@@ -302,7 +302,7 @@ def _resume(run: _Run, folder: Path) -> None:
 
 
 @contextmanager
-def _torch_settings(threads: int) -> Iterator[None]:
+def torch_settings(threads: int) -> Iterator[None]:
     """Threads for the time of a run, and denormal numbers as zero: they slow a CPU down tenfold and hold nothing."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads)

@@ -1,7 +1,8 @@
-"""The page of ``evals context``: loss and accuracy over demonstrations, their numbers, and the needle beside it.
+"""The page of ``evals context``: one chart of loss and accuracy over demonstrations, with the needle test beside it.
 
-Solid lines are demonstrations in the context, dashed ones fine-tuning on the same demonstrations, dotted ones the best
-that any learner can do; bars are intervals over episodes.
+On the left solid lines are demonstrations in the context, dashed ones fine-tuning on the same demonstrations, dotted
+ones the best that any learner can do; bars are intervals over episodes. On the right, on the same axes and under its
+own name, stands the needle test: what a model finds is not what it learns.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,6 +25,7 @@ _LABELS: dict[Way, str] = {
     "fine-tuned": "fine-tuned on the same",
     "needle": "fragment retrieval (needle)",
 }
+_COLUMNS = "grid-template-columns: repeat(auto-fit, minmax(min(340px, 100%), 1fr))"
 
 
 def write_page(folder: Path, outcome: ContextOutcome) -> Path:
@@ -47,52 +49,69 @@ def page(outcome: ContextOutcome) -> bytes:
     )
     header = element("header", element("h1", "Demonstrations in the context, or fine-tuning"), paragraph(told))
     sections = [
-        Section(anchor="chart", title="The same demonstrations, read or trained on", body=_learning(outcome)),
-        Section(anchor="needle", title="Beside it: fragment retrieval", body=_needle(outcome)),
+        Section(anchor="chart", title="The same demonstrations, read or trained on", body=_chart(outcome)),
     ]
     footer = paragraph(f"All numbers: {CONTEXT} beside this page; each episode: arms.jsonl.")
     return document("Context against fine-tuning", header, sections, footer)
 
 
-def _learning(outcome: ContextOutcome) -> Markup:
-    points = [point for point in outcome.points if point.way != "needle"]
-    pictures = join(
+def _chart(outcome: ContextOutcome) -> Markup:
+    learning = [point for point in outcome.points if point.way != "needle"]
+    needle = [point for point in outcome.points if point.way == "needle"]
+    columns = join(
         [
-            _chart(points, outcome, name="loss", unit="nats a question", read=_loss, best=_best_loss),
-            _chart(points, outcome, name="accuracy", unit="share answered right", read=_accuracy, best=_best_accuracy),
+            _column("Learning from demonstrations", learning, outcome, name="learning"),
+            _column("Beside it: fragment retrieval (needle test)", needle, outcome, name="needle"),
         ]
     )
     caption = (
         "Loss (lower is better) and accuracy (higher is better) by number of demonstrations, with 95 % intervals over"
-        " episodes; dotted the best that any learner of these demonstrations can do, thin the chance level."
+        " episodes; dotted the best that any learner of these demonstrations can do, thin the chance level. Right: the"
+        " asked key stands once among the demonstrations, without noise, and its label has to be found. That is"
+        " retrieval of a fragment; it says nothing on learning from many demonstrations."
     )
     said = [each.sentence for each in outcome.contrasts]
     if outcome.not_tuned:
         said.append(f"Nothing was fine-tuned: {outcome.not_tuned}.")
-    return join([listing(said), figure(pictures, caption, draw(_table(points)))])
+    grid = element("div", columns, class_="grid", style=_COLUMNS)
+    return join([listing(said), figure(grid, caption, draw(_table(outcome.points)))])
 
 
-def _needle(outcome: ContextOutcome) -> Markup:
-    points = [point for point in outcome.points if point.way == "needle"]
-    note = (
-        "The asked key stands once among the demonstrations, without noise, and its label has to be found. This is"
-        " retrieval of a fragment; it says nothing on learning from many demonstrations, and is shown only beside it."
+def _column(title: str, points: Sequence[Point], outcome: ContextOutcome, *, name: str) -> Markup:
+    """Loss above accuracy, on axes that both columns share."""
+    ends = [point.loss_nats.interval.high if point.loss_nats.interval else 0.0 for point in outcome.points]
+    top = 1.08 * max([outcome.chance_loss_nats, *ends, *(point.loss_nats.value for point in outcome.points)])
+    loss = _picture(
+        points,
+        f"{name}-loss",
+        "loss, nats a question",
+        read=_loss,
+        best=_best_loss,
+        chance=outcome.chance_loss_nats,
+        top=top,
     )
-    chart = _chart(points, outcome, name="needle", unit="share answered right", read=_accuracy, best=_best_accuracy)
-    return join([paragraph(note), figure(chart, "Accuracy of retrieval.", draw(_table(points)))])
+    accuracy = _picture(
+        points,
+        f"{name}-accuracy",
+        "accuracy, share answered right",
+        read=_accuracy,
+        best=_best_accuracy,
+        chance=outcome.chance_accuracy,
+        top=1.05,
+    )
+    return element("div", element("h3", title), loss, accuracy)
 
 
-def _chart(
+def _picture(
     points: Sequence[Point],
-    outcome: ContextOutcome,
-    *,
     name: str,
     unit: str,
+    *,
     read: Callable[[Point], Measured],
     best: Callable[[Point], float | None],
+    chance: float,
+    top: float,
 ) -> Markup:
-    chance = outcome.chance_loss_nats if name == "loss" else outcome.chance_accuracy
-
     def painter(axes: Axes) -> None:
         for way, (colour, line, marker) in _LOOKS.items():
             ours = [point for point in points if point.way == way]
@@ -102,13 +121,15 @@ def _chart(
         if bests:
             axes.plot(list(bests), list(bests.values()), ":", color=paint("ink"), label="best possible")
         axes.axhline(chance, color=paint("muted"), linewidth=0.8, label="chance")
+        axes.set_ylim(0, top)
         axes.set_xlabel("demonstrations (logarithmic axis)")
         axes.set_ylabel(unit)
         log_axis(axes, "x", minor=False)
-        axes.set_xticks([point.demonstrations for point in points])
-        legend(axes, columns=3)
+        axes.set_xticks(sorted({point.demonstrations for point in points}))
+        legend(axes, columns=2)
 
-    return picture(painter, name=name, label=f"{name} by number of demonstrations", height=320)
+    label = f"{unit} by number of demonstrations: {name.replace('-', ', ')}"
+    return picture(painter, name=name, label=label, width=410, height=300, small=True)
 
 
 def _line(

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from wholestack.errors import InputError
 from wholestack.evals.backend import Expense, Generation, ItemScore, ModelIdentity, Opening, Writing, not_done
@@ -39,12 +39,15 @@ class LocalBackend:
     """Tokens that the model knows."""
     batch_size: int
     scorer: Scorer
+    module: Any
+    """The torch module that the scorer reads, for whoever trains it: from tokens ``[rows, places]`` to logits, or to
+    something that holds them as ``logits``."""
     next_tokens: Next
 
     def expense(self, items: Sequence[Item], prompts: Sequence[str] = (), writing: Writing | None = None) -> Expense:
         """Count requests and tokens; four items, evenly spread, are scored to learn how long a token takes."""
         # As many texts at once as a scoring tokenises: those of a whole file may take more memory than the model.
-        read = sum(_tokens_read(self._prepare(chunk)) for chunk in self._chunks(items))
+        read = sum(_tokens_read(self.prepare(chunk)) for chunk in self._chunks(items))
         pieces = (prompts[start : start + _PROMPTS_AT_ONCE] for start in range(0, len(prompts), _PROMPTS_AT_ONCE))
         prompt_tokens = sum(len(tokens) for piece in pieces for tokens in self.tokens.encode_batch(piece))
         seconds = self._seconds(items, read) if items and not prompts else None
@@ -65,7 +68,7 @@ class LocalBackend:
         """
         for chunk in self._chunks(items):
             if not_done(chunk, done):
-                prepared = self._prepare(chunk)
+                prepared = self.prepare(chunk)
                 found = item_scores(prepared, self.scorer(prepared, batch_size=self.batch_size))
                 yield from (score for score in found if score.id not in done)
 
@@ -85,7 +88,8 @@ class LocalBackend:
         size = max(4 * self.batch_size, min(512, _CHUNK_WEIGHTS // max(1, self.identity.parameters or 1)))
         return (items[start : start + size] for start in range(0, len(items), size))
 
-    def _prepare(self, items: Sequence[Item]) -> PreparedItems:
+    def prepare(self, items: Sequence[Item]) -> PreparedItems:
+        """Items as tokens of this model."""
         return prepare_items(
             items,
             self.tokens,
@@ -97,7 +101,7 @@ class LocalBackend:
 
     def _seconds(self, items: Sequence[Item], read: int) -> float:
         step = max(1, len(items) // _TIMED_ITEMS)
-        prepared = self._prepare(items[::step][:_TIMED_ITEMS])
+        prepared = self.prepare(items[::step][:_TIMED_ITEMS])
         start = time.monotonic()
         self.scorer(prepared, batch_size=self.batch_size)
         return (time.monotonic() - start) * read / max(1, _tokens_read(prepared))

@@ -20,6 +20,7 @@ from wholestack.evals.backend import Opening
 from wholestack.evals.models.files import refuse_too_large
 from wholestack.evals.models.local import LocalBackend, check_opening, identity_of
 from wholestack.evals.models.reading import CachedNext
+from wholestack.evals.models.tokens import TextTokens
 from wholestack.evals.scoring import score_choices
 from wholestack.pretrain.checkpoint import (
     Checkpoint,
@@ -62,23 +63,47 @@ def open_checkpoint(name: str, opening: Opening) -> LocalBackend:
             f"{name}: its weights are not those of this version's model",
             remedy="use the version of wholestack that trained it",
         ) from error
+    return backend_of(
+        model,
+        kind="pretrain",
+        name=_named(name, path),
+        tokens=tokens,
+        content={"weights": weights_hash(checkpoint.weights), "config": digest(config)},
+        opening=opening,
+    )
+
+
+def backend_of(
+    model: Transformer, *, kind: str, name: str, tokens: TextTokens, content: dict[str, str], opening: Opening
+) -> LocalBackend:
+    """The backend of a model of ours that is in memory.
+
+    Args:
+        model: Put onto the device and into evaluation mode.
+        kind: What the identity calls it.
+        name: As the user said it.
+        tokens: Its tokenizer.
+        content: Hashes of weights and configuration.
+        opening: Dtype, device, rows at a time.
+    """
     model.eval().to(opening.device)
     return LocalBackend(
         identity=identity_of(
-            kind="pretrain",
-            name=_named(name, path),
-            parameters=count,
+            kind=kind,
+            name=name,
+            parameters=sum(each.numel() for each in model.state_dict().values()),
             opening=opening,
             tokens=tokens,
-            context_tokens=config.context,
-            content={"weights": weights_hash(checkpoint.weights), "config": digest(config)},
+            context_tokens=model.config.context,
+            content=content,
             versions={"torch": version("torch"), "wholestack": version("wholestack")},
         ),
         tokens=tokens,
-        context_tokens=config.context,
-        vocabulary=config.vocab_size,
+        context_tokens=model.config.context,
+        vocabulary=model.config.vocab_size,
         batch_size=opening.batch_size,
         scorer=partial(score_choices, model, device=opening.device),
+        module=model,
         next_tokens=CachedNext(model=_Uncached(model), device=opening.device),
     )
 

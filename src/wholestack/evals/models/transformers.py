@@ -129,6 +129,7 @@ def backend_of(loaded: Loaded, opening: Opening) -> LocalBackend:
         vocabulary=model.get_input_embeddings().weight.shape[0],
         batch_size=opening.batch_size,
         scorer=partial(_score, cached, device=opening.device),
+        module=model,
         next_tokens=CachedNext(model=cached, device=opening.device),
     )
 
