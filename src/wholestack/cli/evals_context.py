@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from wholestack.cli.output import parse_duration, print_json, refuse_with_resume
+from wholestack.cli.output import parse_duration, print_json, refuse_with_resume, resumable
 from wholestack.evals.backend import Backend, Opening
 from wholestack.evals.models.opening import open_backend
 from wholestack.experiments import in_context
@@ -102,11 +102,8 @@ def context(
         plan = planned(effort=_effort(model or in_context.TINY, parse_duration(budget or "8m"), seed or 0))
         run = in_context.create(out or Path("context"), plan, seed=seed or 0, at=time.time())
     with run:
-        try:
+        with resumable(f"wholestack evals context --resume {run.path}"):
             outcome = in_context.compare(run, backend=_backend(in_context.plan_of(run).model), say=_say)
-        except KeyboardInterrupt:
-            print(f"wholestack: interrupted; go on with: wholestack evals context --resume {run.path}", file=sys.stderr)
-            raise
         page = write_page(run.path, outcome)
     if json:
         print_json({**to_builtins(outcome), "page": str(page)})

@@ -10,7 +10,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from wholestack.cli.evals_goal import GOALS, stands_for
-from wholestack.cli.output import parse_duration, print_json, refuse_with_resume
+from wholestack.cli.output import parse_duration, print_json, refuse_with_resume, resumable
 from wholestack.errors import InputError
 from wholestack.evals.proxies import proxy_notes
 from wholestack.experiments import mixtures
@@ -105,13 +105,8 @@ def mixtures_command(
         )
     with run:
         changed_s = parse_duration(budget) if budget and resume else None
-        try:
+        with resumable(_go_on(run.path)):
             outcome = mixtures.compare(run, watch=_Teller(), announce=_announce, budget_s=changed_s)
-        except KeyboardInterrupt:
-            print(
-                f"wholestack: interrupted; go on with: wholestack evals mixtures --resume {run.path}", file=sys.stderr
-            )
-            raise
         comparison = mixtures.asked_of(run).comparison
     notes = proxy_notes(goals, [outcome.metric])
     if json:
@@ -177,8 +172,12 @@ def _text(outcome: MixturesOutcome, comparison: Comparison, path: Path, note: st
                 f"The budget was used up after {outcome.trainings} of {plan.runs} trainings; go on with a longer one:"
             )
         )
-        lines.append(f"wholestack evals mixtures --resume {path.parent} --budget {_longer(outcome)}")
+        lines.append(f"{_go_on(path.parent)} --budget {_longer(outcome)}")
     return "\n".join([*lines, note, f"{outcome.seconds:.0f} s of {outcome.budget_s:.0f} s; all numbers: {path}"])
+
+
+def _go_on(run: Path) -> str:
+    return f"wholestack evals mixtures --resume {run}"
 
 
 def _longer(outcome: MixturesOutcome) -> str:

@@ -2,7 +2,8 @@
 
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -108,6 +109,20 @@ def read_bytes(path: Path) -> bytes:
         return content
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}", remedy="name an existing file") from error
+
+
+@contextmanager
+def resumable(command: str) -> Iterator[None]:
+    """Say how to go on where the block is interrupted.
+
+    Args:
+        command: That goes on.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        print(f"wholestack: interrupted; go on with: {command}", file=sys.stderr)
+        raise
 
 
 def refuse_with_resume(**given: object) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from wholestack.cli.output import parse_duration, print_json, refuse_with_resume
+from wholestack.cli.output import parse_duration, print_json, refuse_with_resume, resumable
 from wholestack.cli.progress import TerminalWatcher
 from wholestack.cli.report import draw
 from wholestack.experiments import rehearsal
@@ -84,11 +84,8 @@ def rehearse(
         )
     with run, TerminalWatcher(sys.stderr) as watcher:
         changed_s = parse_duration(budget) if budget and resume else None
-        try:
+        with resumable(f"wholestack rehearse --resume {run.path}"):
             outcome = rehearsal.rehearse(run, watch=watcher, budget_s=changed_s)
-        except KeyboardInterrupt:
-            print(f"wholestack: interrupted; go on with: wholestack rehearse --resume {run.path}", file=sys.stderr)
-            raise
         draw(run.path)
     return _show(outcome, run.path, json=json)
 

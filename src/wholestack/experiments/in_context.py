@@ -213,7 +213,7 @@ def compare(
     began, plan, seed = clock(), plan_of(run), run.manifest.seed
     model = backend if backend is not None else _tiny(run, plan, seed, say)
     _bind(run, model.identity)
-    trainable = model if isinstance(model, LocalBackend) and plan.tried else None
+    trainable = model if isinstance(model, LocalBackend) and model.module is not None and plan.tried else None
     tunings = None if trainable is None else _tunings(run, plan, trainable, seed=seed, say=say)
     ways = WAYS if tunings else tuple(way for way in WAYS if way != "fine-tuned")
     known = {(arm.way, arm.demonstrations, arm.episode) for arm in run.journal(ARMS, Arm)}
@@ -252,7 +252,7 @@ def task_of(plan: ContextPlan) -> TableTask:
 def _why_not_tuned(plan: ContextPlan, model: Backend) -> str:
     if not plan.tried:
         return "it was asked only to read"
-    return f"the weights of {model.identity.name} are not in this process"
+    return f"{model.identity.name} has no weights in this process"
 
 
 def _bind(run: RunDirectory, identity: ModelIdentity) -> None:

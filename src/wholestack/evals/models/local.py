@@ -39,10 +39,10 @@ class LocalBackend:
     """Tokens that the model knows."""
     batch_size: int
     scorer: Scorer
-    module: Any
-    """The torch module that the scorer reads, for whoever trains it: from tokens ``[rows, places]`` to logits, or to
-    something that holds them as ``logits``."""
     next_tokens: Next
+    module: Any = None
+    """The torch module that the scorer reads, for whoever trains it: from tokens ``[rows, places]`` to logits, or to
+    something that holds them as ``logits``; ``None`` where there is none to train."""
 
     def expense(self, items: Sequence[Item], prompts: Sequence[str] = (), writing: Writing | None = None) -> Expense:
         """Count requests and tokens; four items, evenly spread, are scored to learn how long a token takes."""
