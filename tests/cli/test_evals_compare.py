@@ -7,6 +7,7 @@ import pytest
 
 from tests.evals.lm_eval_results import sample, write_results
 from tests.evals.scored import synthetic_items, synthetic_scores, write_folder
+from tests.evals.test_proxies import record_goal
 from tests.evals.written.material import sums, written_folder
 from wholestack.cli.main import main
 
@@ -35,6 +36,17 @@ def test_a_clear_answer_is_said_in_words_and_exits_0(folders, capsys):
     assert re.search(r"B is better than A by [\d.]+ bits per byte\s+\(95% interval [\d.]+\s+to\s+[\d.]+\)", out)
     assert "60 items scored by all, 30 clusters" in out
     assert max(map(len, out.splitlines())) <= 80
+
+
+def test_what_the_metric_stands_for_is_said_beside_it(folders, tmp_path, capsys):
+    both = folders["small"], folders["large"]
+    _, out, _ = run(capsys, *both, "--goals", str(tmp_path))
+    assert "what this number stands for: no goal is recorded" in " ".join(out.split())
+    record_goal(tmp_path)
+    _, out, _ = run(capsys, *both, "--goals", str(tmp_path), "--json")
+    assert list(json.loads(out)["stands_for"].values()) == [
+        "how it ranks beside the goal 'accepted' was never measured"
+    ]
 
 
 def test_what_cannot_be_told_apart_exits_3_and_says_how_many_items_it_would_take(folders, capsys):

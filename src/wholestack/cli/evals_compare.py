@@ -6,9 +6,11 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from wholestack.cli.evals_comparing import comparison_text, verdict_text
+from wholestack.cli.evals_goal import GOALS, stands_for
 from wholestack.cli.output import print_json
 from wholestack.evals.comparison import ITEMS_SHOWN, Comparison, compare_results
 from wholestack.evals.loading import load_scored
+from wholestack.evals.proxies import proxy_notes
 from wholestack.finding import EXIT_OK, EXIT_UNKNOWN
 from wholestack.record import to_builtins
 
@@ -22,6 +24,7 @@ def compare(
     common: Json = False,
     cluster: str = "",
     shown: int = ITEMS_SHOWN,
+    goals: Path = GOALS,
     json: Json = False,
 ) -> int:
     """Say which model is better on the same items, by how much, and whether these items can show it.
@@ -47,6 +50,8 @@ def compare(
         For lm-evaluation-harness: field of the documents whose equal values are not independent.
     shown
         Most items listed for a pair.
+    goals
+        Folder of all goals, for the note on what the metric stands for.
     json
         Print one JSON document.
     """
@@ -57,11 +62,12 @@ def compare(
         common=common,
         shown=max(0, shown),
     )
+    notes = proxy_notes(goals, [found.metric])
     if json:
         texts = [verdict_text(found, pair) for pair in found.pairs]
-        print_json(to_builtins(found) | {"verdicts": texts})
+        print_json(to_builtins(found) | {"verdicts": texts, "stands_for": notes})
     else:
-        print(comparison_text(found))
+        print(f"{comparison_text(found)}\n\n{stands_for(notes)}")
     return _code(found)
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from wholestack import __version__
-from wholestack.cli.evals_goal import GOALS
+from wholestack.cli.evals_goal import GOALS, stands_for
 from wholestack.cli.output import print_json
 from wholestack.errors import InputError
 from wholestack.evals.curves import CurveReport, judge_curves
@@ -136,6 +136,4 @@ def _print(report: CurveReport, notes: dict[str, str]) -> None:
         shown = "-" if p_value is None else f"{p_value:.2g}"
         print(f"{each.metric[:20]:<20}  {shapes[0]:<11}  {shapes[1]:<11}  {shown:<7}  {each.straightness.look}")
     print(f"\np is of so much acceleration in a smooth curve, tested at {report.alpha:g} for each metric")
-    said = set(notes.values())
-    for metric, note in notes.items() if len(said) > 1 or len(notes) == 1 else [("all of them", *said)]:
-        print(fill(f"{metric}: {note}", width=80, subsequent_indent="  "))
+    print(stands_for(notes))
