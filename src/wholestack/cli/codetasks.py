@@ -7,13 +7,20 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from wholestack.cli.evals_progress import ScoringWatcher
-from wholestack.cli.output import print_json
+from wholestack.cli.output import findings_document, print_json
+from wholestack.codetasks.checking import check_file
+from wholestack.codetasks.freshness import freshness, freshness_findings, training_texts
 from wholestack.codetasks.generating import cells_of, generate
+from wholestack.codetasks.guessing import guess_by_cell
+from wholestack.codetasks.item import read_items
 from wholestack.errors import InputError
-from wholestack.finding import EXIT_OK
+from wholestack.finding import EXIT_FINDINGS, EXIT_OK, EXIT_UNKNOWN, exit_code, worst
+from wholestack.record import to_builtins
 from wholestack.sandbox import Sandbox
 
 Json = Annotated[bool, Parameter(negative="")]
+
+_MOST_LINES = 20
 
 app = App(
     name="codetasks",
@@ -72,6 +79,94 @@ def generate_command(
         for reason, times in refused.items():
             print(f"  {times:>8,} refused: {reason}")
     return EXIT_OK
+
+
+@app.command
+def check(file: Path, /, *, against: Path | None = None, processes: int = 1, json: Json = False) -> int:
+    """Make every question again from its seed, run it, and compare; say which line is not what it should be.
+
+    Exit code 0 if every line is proved (and with --against fresh), 1 if one is not, 3 if one could not be told: it is
+    of another version, or text of --against could not be read.
+
+    Parameters
+    ----------
+    file
+        As `codetasks generate` writes it.
+    against
+        Training text in which the questions' programs must not stand: a corpus or run of ours, a folder of text and
+        JSON Lines files, or one such file.
+    processes
+        Sandboxed processes at one time.
+    json
+        Print one JSON document.
+    """
+    run = Sandbox.open().run
+    with ScoringWatcher() as watcher:
+        checked = check_file(file, run, processes=processes, progress=watcher)
+    found = list(checked.findings)
+    document: dict[str, object] = {
+        "items": checked.items,
+        "proved": checked.proved,
+        "refused": checked.refused,
+        "unknown": checked.unknown,
+    }
+    lines = [
+        f"{file}: {checked.items:,} questions, {checked.proved:,} proved: made again from their seeds and run twice",
+    ]
+    if against is not None:
+        fresh = freshness(read_items(file, pass_over_broken=True), training_texts(against))
+        found += freshness_findings(file, fresh)
+        exact = sum(each.match == "exact" for each in fresh.seen)
+        nearly = len(fresh.seen) - exact
+        document["freshness"] = {
+            "documents": fresh.documents,
+            "characters": fresh.characters,
+            "exact": exact,
+            "near": nearly,
+            "unread": fresh.unread,
+        }
+        lines.append(
+            f"{against}: {fresh.documents:,} documents, {fresh.characters:,} characters: "
+            f"{exact:,} of the programs stand there word for word, {nearly:,} nearly"
+        )
+    if json:
+        print_json(document | findings_document(found, status=worst(found) if found else "ok"))
+    else:
+        print("\n".join(lines))
+        for each in found[:_MOST_LINES]:
+            print(f"{each.status:<8} {each.part or each.subject}: {each.cause}: {'; '.join(each.evidence)}")
+        if len(found) > _MOST_LINES:
+            print(f"and {len(found) - _MOST_LINES:,} more: --json has them")
+    return exit_code(found)
+
+
+@app.command(name="guess")
+def guess_command(file: Path, /, *, json: Json = False) -> int:
+    """Guess the answers without reading the programs, to see that nothing else gives them away.
+
+    A logistic regression on the choices' form and on the wording of the questions, cross-validated, for each kind and
+    level. Exit code 1 if it is better than chance by more than two points beyond doubt, 3 if there are too few
+    questions to tell.
+
+    Parameters
+    ----------
+    file
+        As `codetasks generate` writes it; 10,000 questions of one kind and level tell a point from chance.
+    json
+        Print one JSON document.
+    """
+    rows = guess_by_cell(read_items(file))
+    if json:
+        print_json({"rows": [to_builtins(row) | {"verdict": row.verdict} for row in rows]})
+    else:
+        print(f"{'kind':<10}{'level':>6}{'features':>10}{'items':>8}{'right':>8}   95 % interval   {'':<8}")
+        for row in rows:
+            print(
+                f"{row.kind:<10}{row.difficulty or 'all':>6}{row.features:>10}{row.items:>8,}{row.accuracy:>8.3f}   "
+                f"{row.low:.3f} to {row.high:.3f}   {row.verdict}"
+            )
+    verdicts = {row.verdict for row in rows}
+    return EXIT_FINDINGS if "given away" in verdicts else EXIT_UNKNOWN if verdicts != {"chance"} else EXIT_OK
 
 
 def _levels(text: str) -> range:

@@ -6,15 +6,19 @@ needed to check it again: the seed that makes it, its program, and the trace tha
 
 import hashlib
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 import msgspec
 
-from wholestack.errors import RecordError
+from wholestack.data.folder import numbered_lines
+from wholestack.errors import InputError, RecordError
 from wholestack.record import Record, from_json, to_builtins
 
 VERSION = "1"
 """Of the grammar: the same seed gives the same item as long as this is the same."""
+LONGEST_LINE = 1 << 20
+"""Bytes; a line of ours has some thousand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,3 +89,28 @@ def read_line(line: bytes, *, where: str) -> CodeItem:
     if content_hash(item) != item.hash:
         raise RecordError(f"{where}: was changed after it was sealed", remedy="generate it again from its seed")
     return item
+
+
+def read_items(path: Path, *, pass_over_broken: bool = False) -> list[CodeItem]:
+    """All questions of a file.
+
+    Args:
+        path: The file.
+        pass_over_broken: Leave out lines that do not decode or were changed.
+
+    Raises:
+        InputError: it cannot be read.
+        RecordError: a line does not decode, or was changed; the message names it.
+    """
+    items = []
+    try:
+        with path.open("rb") as file:
+            for number, line in numbered_lines(file.readline, longest_bytes=LONGEST_LINE):
+                try:
+                    items.append(read_line(line, where=f"{path}:{number}"))
+                except RecordError:
+                    if not pass_over_broken:
+                        raise
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}", remedy="name an existing file") from error
+    return items

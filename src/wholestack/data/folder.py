@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -178,6 +178,23 @@ class FolderSource:
             )
 
 
+def numbered_lines(readline: Callable[[int], bytes], *, longest_bytes: int) -> Iterator[tuple[int, bytes]]:
+    """Number and content of each line that is not blank, in bounded memory.
+
+    Args:
+        readline: Of a file that was opened for reading bytes.
+        longest_bytes: A longer line comes cut to this length.
+    """
+    number = 0
+    while line := readline(longest_bytes):
+        number += 1
+        end = line[-1:]
+        while end != b"\n" and (rest := readline(longest_bytes)):
+            end = rest[-1:]
+        if line.strip():
+            yield number, line
+
+
 @dataclass(frozen=True, slots=True)
 class JsonLinesSource:
     """A JSON Lines file: one object a line with ``text`` and ``licence`` (or ``license``).
@@ -216,15 +233,10 @@ class JsonLinesSource:
         count = 0
         try:
             with self.file.open("rb") as lines:
-                while line := lines.readline(self.largest_bytes + 1):
+                for number, line in numbered_lines(lines.readline, longest_bytes=self.largest_bytes + 1):
                     count += 1
-                    place = f"line {count}"
-                    if len(line) > self.largest_bytes:
-                        yield self._too_long(place)
-                        while line and not line.endswith(b"\n"):
-                            line = lines.readline(self.largest_bytes)
-                    elif line.strip():
-                        yield self._document(line, place)
+                    place = f"line {number}"
+                    yield self._too_long(place) if len(line) > self.largest_bytes else self._document(line, place)
         except OSError as error:
             raise InputError(f"{self.file}: cannot be read: {error.strerror}") from error
         if not count:

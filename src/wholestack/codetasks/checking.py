@@ -1,0 +1,207 @@
+"""Checks a file of questions again: every line is what its seed gives, and what its program does.
+
+A line of this grammar is made anew from its kind, difficulty and seed, with its programs run in two processes, and
+compared byte for byte: that proves the program, the choices, the gold answer and the trace at once. A line that its
+seed does not give was made or changed by somebody else. Its program is then run alone, with limits of its own, so that
+the reason can be told; it is refused in any case, for nothing shows which answer is right.
+"""
+
+import platform
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from wholestack.codetasks.generating import draft, settle
+from wholestack.codetasks.item import LONGEST_LINE, VERSION, CodeItem, item_line, read_line
+from wholestack.codetasks.kinds.catalog import KINDS
+from wholestack.codetasks.levels import LEVELS
+from wholestack.codetasks.running import Runs
+from wholestack.data.folder import numbered_lines
+from wholestack.errors import InputError, RecordError
+from wholestack.finding import Finding, Status, finding
+from wholestack.sandbox import Ending, Limits, Outcome
+
+BATCH = 500
+MOST_SHOWN = 1000
+"""Findings that are kept; all are counted."""
+MOST_FOREIGN = 200
+"""Programs of lines that are not ours that are run for a reason, each in a sandbox of its own."""
+_FOREIGN = Limits(wall_s=5.0, memory_bytes=256 << 20, processes=4, output_bytes=1 << 16)
+
+Progress = Callable[[int, int], None]
+"""Lines that were checked, and about how many there are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What became of a file."""
+
+    items: int
+    """Lines that hold something."""
+    proved: int
+    """Of them those that are to the byte what their seed gives."""
+    refused: int
+    """Of them those that are not."""
+    unknown: int
+    """Of them those of another version of the grammar: neither proved nor refuted."""
+    findings: tuple[Finding, ...]
+    """One for each line that is not proved, the first :data:`MOST_SHOWN`."""
+
+
+def check_file(path: Path, run: Runs, *, processes: int = 1, progress: Progress | None = None) -> Checked:
+    """Check every line of a file.
+
+    Args:
+        path: As ``codetasks generate`` writes it.
+        run: The sandbox's.
+        processes: Sandboxed processes at one time.
+        progress: Told after every batch.
+
+    Raises:
+        InputError: the file cannot be read, or is empty.
+        SandboxError: programs could not be run.
+    """
+    check = _Check(path, run, processes)
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            for lines in _batches(numbered_lines(file.readline, longest_bytes=LONGEST_LINE)):
+                check.take(lines)
+                if progress is not None:
+                    progress(check.items, max(check.items, round(check.items * size / file.tell())))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}", remedy="name an existing file") from error
+    if not check.items:
+        raise InputError(f"{path}: holds no question", remedy="name a file that codetasks generate wrote")
+    return check.result()
+
+
+def _batches(lines: Iterable[tuple[int, bytes]]) -> Iterator[list[tuple[int, bytes]]]:
+    batch = []
+    for each in lines:
+        batch.append(each)
+        if len(batch) == BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+class _Check:
+    """Counts what became of lines."""
+
+    def __init__(self, path: Path, run: Runs, processes: int) -> None:
+        self._path = path
+        self._run = run
+        self._processes = processes
+        self._first_line: dict[str, int] = {}
+        self._foreign = 0
+        self._findings: list[Finding] = []
+        self.items = self._proved = self._refused = self._unknown = 0
+
+    def result(self) -> Checked:
+        """All that was taken."""
+        return Checked(
+            items=self.items,
+            proved=self._proved,
+            refused=self._refused,
+            unknown=self._unknown,
+            findings=tuple(self._findings),
+        )
+
+    def take(self, lines: list[tuple[int, bytes]]) -> None:
+        """Check a batch: what decodes and may be ours is made again together."""
+        again = []
+        for number, line in lines:
+            self.items += 1
+            item = self._decoded(number, line)
+            if item is not None:
+                again.append((number, line, item))
+        trials = [draft(KINDS[item.kind], item.difficulty, item.seed) for _, _, item in again]
+        settle(trials, self._run, processes=self._processes)
+        for (number, line, item), trial in zip(again, trials, strict=True):
+            made = trial.result
+            if isinstance(made, CodeItem) and item_line(made) == line:
+                self._proved += 1
+            else:
+                self._refuse_foreign(number, line, item, made)
+
+    def _decoded(self, number: int, line: bytes) -> CodeItem | None:
+        """The item, if it can be ours; else a Finding says why not."""
+        where = f"{self._path}:{number}"
+        try:
+            item = read_line(line, where=where)
+        except RecordError as error:
+            self._say(number, "changed", [error.message], error.remedy or "generate the file again from its seed")
+            return None
+        if (before := self._first_line.setdefault(item.id, number)) != number:
+            self._say(number, "repeated", [f"{where}: the same question as line {before}"], "remove one of them")
+            return None
+        if item.version != VERSION:
+            self._unknown += 1
+            evidence = f"{where}: made with version {item.version!r} of the grammar, this is version {VERSION!r}"
+            self._say(number, "version", [evidence], "check it with the wholestack that made it", status="unknown")
+            return None
+        if item.kind not in KINDS or item.difficulty not in LEVELS or not 0 <= item.seed < 1 << 64:
+            evidence = f"{where}: kind {item.kind!r}, difficulty {item.difficulty}, seed {item.seed}: no such question"
+            self._say(number, "foreign", [evidence], "remove it")
+            return None
+        return item
+
+    def _refuse_foreign(self, number: int, line: bytes, item: CodeItem, made: CodeItem | str) -> None:
+        where = f"{self._path}:{number}"
+        python = f"Python {platform.python_version()}"
+        if isinstance(made, str):
+            evidence = [f"{where}: its seed gives no question here: {made} ({python})"]
+        elif made.context == item.context:
+            evidence = [f"{where}: the same question has other {_differing(item, made)} here ({python})"]
+        else:
+            evidence = [f"{where}: its seed gives another question ({python})"]
+        if not isinstance(made, CodeItem) or made.program != item.program:
+            evidence += self._what_it_does(item)
+        elif item_line(item) != line:
+            evidence.append("the line is written in another way than ours: spaces, or the order of its keys")
+        self._say(number, "foreign", evidence, "generate the file again from its seed, with the same version of Python")
+
+    def _what_it_does(self, item: CodeItem) -> list[str]:
+        """The strange program's behaviour, for the reader of the Finding; it decides nothing."""
+        self._foreign += 1
+        if self._foreign > MOST_FOREIGN:
+            return []
+        return [f"its program {_behaviour(self._run(item.program, limits=_FOREIGN), item)}"]
+
+    def _say(self, number: int, cause: str, evidence: list[str], remedy: str, *, status: Status = "fail") -> None:
+        self._refused += status == "fail"
+        if len(self._findings) < MOST_SHOWN:
+            self._findings.append(
+                finding(
+                    str(self._path),
+                    "codetasks.line",
+                    status,
+                    part=f"line {number}",
+                    cause=cause,
+                    evidence=evidence,
+                    remedy=remedy,
+                )
+            )
+
+
+def _differing(item: CodeItem, made: CodeItem) -> str:
+    """What two items of one question do not share, in words."""
+    names = ("choices", "gold", "trace", "misreadings", "id", "program_hash")
+    return ", ".join(name for name in names if getattr(item, name) != getattr(made, name)) or "fields"
+
+
+def _behaviour(outcome: Outcome, item: CodeItem) -> str:
+    if outcome.ending is Ending.TIMED_OUT:
+        return f"does not end within {_FOREIGN.wall_s:g} s"
+    if outcome.ending is Ending.OUTPUT_EXCEEDED:
+        return f"prints more than {_FOREIGN.output_bytes} bytes"
+    if outcome.ending is not Ending.EXITED:
+        return f"was ended: {outcome.ending.replace('_', ' ')}"
+    if not outcome.ok:
+        last = outcome.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        return f"fails: {last[:200] or outcome.describe()}"
+    printed = outcome.stdout.decode(errors="replace").strip()
+    gold = item.choices[item.gold] if 0 <= item.gold < len(item.choices) else f"choice {item.gold}, which is not there"
+    return f"prints {printed[:200]!r}; called right is {gold[:200]!r}"

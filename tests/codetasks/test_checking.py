@@ -1,0 +1,133 @@
+"""``codetasks check``: what is proved, what is refused and why."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from wholestack.codetasks.checking import check_file
+from wholestack.codetasks.item import CodeItem, content_hash, item_line, seal
+from wholestack.errors import InputError
+
+
+@pytest.fixture(scope="module")
+def few(items) -> list[CodeItem]:
+    """One of every kind at three levels."""
+    first = {(item.kind, item.difficulty): item for item in items if item.difficulty in (1, 5, 10)}
+    return list(first.values())
+
+
+@pytest.fixture
+def check(tmp_path, sandbox):
+    def run(lines: list[bytes]):
+        path: Path = tmp_path / "items.jsonl"
+        path.write_bytes(b"".join(lines))
+        return check_file(path, sandbox.run)
+
+    return run
+
+
+def test_what_was_generated_is_proved(few, check):
+    found = check([item_line(item) for item in few])
+    assert (found.items, found.proved, found.refused, found.findings) == (len(few), len(few), 0, ())
+
+
+def test_one_changed_byte_anywhere_is_named_by_its_line(few, check):
+    lines = [item_line(item) for item in few]
+    for place in range(10, len(lines[1]) - 2, 97):
+        changed = bytearray(lines[1])
+        changed[place] = ord("x") if changed[place] != ord("x") else ord("y")
+        found = check([lines[0], bytes(changed), lines[2]])
+        assert found.proved == 2
+        assert [each.part for each in found.findings] == ["line 2"]
+        assert found.findings[0].status == "fail"
+
+
+def test_a_wrong_answer_is_refused_although_its_hash_is_right(few, check):
+    wrong = seal(replace(few[0], gold=(few[0].gold + 1) % 4))
+    (finding,) = check([item_line(wrong)]).findings
+    assert finding.cause == "foreign"
+    assert "other gold" in finding.evidence[0]
+
+
+def test_a_program_that_its_seed_does_not_give_is_refused(few, check):
+    item = next(each for each in few if each.kind == "eval")
+    (finding,) = check([item_line(seal(replace(item, program="print(1)", context="print(1)")))]).findings
+    assert "its seed gives another question" in finding.evidence[0]
+    assert "its program prints '1'" in finding.evidence[1]
+
+
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        ("while True: pass", "does not end"),
+        ("while True: print('x' * 1000)", "prints more than"),
+        ("1 / 0", "ZeroDivisionError"),
+        ("import os; os.kill(os.getpid(), 9)", "fails"),
+        ("held = []\nwhile True: held.append(bytearray(10 ** 7))", "MemoryError"),
+        ("def", "SyntaxError"),
+    ],
+)
+def test_a_strange_program_is_refused_with_what_it_does(few, check, program, reason):
+    ours = item_line(few[1])
+    found = check([item_line(seal(replace(few[0], program=program, context=program))), ours])
+    assert (found.refused, found.proved) == (1, 1)
+    assert reason in " ".join(found.findings[0].evidence)
+
+
+def test_a_repeated_question_is_refused(few, check):
+    found = check([item_line(few[0]), item_line(few[1]), item_line(few[0])])
+    assert found.proved == 2
+    assert (found.findings[0].part, found.findings[0].cause) == ("line 3", "repeated")
+
+
+def test_another_version_is_unknown_and_never_proved(few, check):
+    found = check([item_line(seal(replace(few[0], version="0")))])
+    assert (found.proved, found.refused, found.unknown) == (0, 0, 1)
+    assert found.findings[0].status == "unknown"
+    assert "version '0'" in found.findings[0].evidence[0]
+
+
+@pytest.mark.parametrize(
+    "change", [{"kind": "riddle"}, {"difficulty": 11}, {"difficulty": 0}, {"seed": -1}, {"seed": 1 << 80}]
+)
+def test_a_question_that_cannot_be_is_refused(few, check, change):
+    found = check([item_line(seal(replace(few[0], **change)))])
+    assert found.refused == 1
+
+
+@pytest.mark.parametrize(
+    "line", [b"{", b"[]\n", b"\xff\xfe\n", b"{}\n", b'"' + b"x" * (1 << 21) + b'"\n', b"[" * 9999 + b"\n"]
+)
+def test_a_line_that_is_no_question_is_refused(few, check, line):
+    found = check([item_line(few[0]), line])
+    assert (found.proved, found.refused) == (1, 1)
+    assert found.findings[0].part == "line 2"
+
+
+def test_the_same_content_written_in_another_way_is_told_apart(few, check):
+    plain = msgspec.json.decode(item_line(few[0]))
+    (finding,) = check([msgspec.json.encode(dict(sorted(plain.items()))) + b"\n"]).findings
+    assert "written in another way" in " ".join(finding.evidence)
+
+
+def test_a_file_that_is_not_there_or_empty_is_an_error(tmp_path, sandbox):
+    with pytest.raises(InputError, match=r"none\.jsonl"):
+        check_file(tmp_path / "none.jsonl", sandbox.run)
+    (tmp_path / "empty.jsonl").write_text("\n\n")
+    with pytest.raises(InputError, match="no question"):
+        check_file(tmp_path / "empty.jsonl", sandbox.run)
+
+
+def test_the_hash_covers_every_field(few):
+    item = few[0]
+    assert content_hash(item) == item.hash
+    for change in (
+        {"gold": item.gold ^ 1},
+        {"seed": item.seed + 1},
+        {"trace": {}},
+        {"question": "?"},
+        {"version": "x"},
+    ):
+        assert content_hash(replace(item, **change)) != item.hash
