@@ -61,7 +61,7 @@ def generate_command(
         Print one JSON document.
     """
     cells = cells_of(kind, _levels(difficulty))
-    with ScoringWatcher() as watcher:
+    with ScoringWatcher(kept=False) as watcher:
         tally = generate(
             out,
             cells,
@@ -101,7 +101,7 @@ def check(file: Path, /, *, against: Path | None = None, processes: int = 1, jso
         Print one JSON document.
     """
     run = Sandbox.open().run
-    with ScoringWatcher() as watcher:
+    with ScoringWatcher(kept=False) as watcher:
         checked = check_file(file, run, processes=processes, progress=watcher)
     found = list(checked.findings)
     document: dict[str, object] = {

@@ -21,15 +21,19 @@ class ScoringWatcher:
     Args:
         stream: Where to draw; live if it is a terminal.
         clock: Seconds that only grow.
+        kept: Whether what is done is kept when it is interrupted.
     """
 
-    def __init__(self, stream: TextIO = sys.stderr, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, stream: TextIO = sys.stderr, clock: Callable[[], float] = time.monotonic, *, kept: bool = True
+    ) -> None:
         self._console = Console(file=stream, highlight=False)
         self._clock = clock
         self._live = Live(console=self._console, refresh_per_second=4, transient=True)
         self._began: tuple[float, int] | None = None
         self._seen: tuple[int, int] | None = None
         self._last_plain = clock()
+        self._kept = kept
 
     def __call__(self, done: int, total: int) -> None:
         """Take in one more item."""
@@ -63,6 +67,6 @@ class ScoringWatcher:
     ) -> None:
         if self._console.is_terminal:
             self._live.stop()
-        if kind is KeyboardInterrupt and self._seen:
+        if kind is KeyboardInterrupt and self._seen and self._kept:
             done, total = self._seen
             self._console.print(f"{done:,} of {total:,} items are kept; the same command goes on with the rest")

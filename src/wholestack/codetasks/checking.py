@@ -64,6 +64,8 @@ def check_file(path: Path, run: Runs, *, processes: int = 1, progress: Progress 
     check = _Check(path, run, processes)
     try:
         size = path.stat().st_size
+        if progress is not None:
+            progress(0, 1)
         with path.open("rb") as file:
             for lines in _batches(numbered_lines(file.readline, longest_bytes=LONGEST_LINE)):
                 check.take(lines)

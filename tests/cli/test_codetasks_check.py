@@ -1,0 +1,95 @@
+"""``wholestack codetasks check`` and ``guess``, as a user types them."""
+
+import json
+
+import pytest
+
+from wholestack.cli.main import main
+
+
+def _run(capsys, *arguments):
+    with pytest.raises(SystemExit) as end:
+        main(["codetasks", *map(str, arguments)])
+    said = capsys.readouterr()
+    return end.value.code, said.out, said.err
+
+
+@pytest.fixture
+def items(tmp_path, capsys):
+    path = tmp_path / "items.jsonl"
+    _run(capsys, "generate", "--count", 60, "--seed", 3, "--kind", "eval", "--difficulty", "4", "--out", path)
+    return path
+
+
+def test_a_file_as_it_was_generated_is_proved(items, capsys):
+    code, out, err = _run(capsys, "check", items)
+    assert code == 0
+    assert "60 questions, 60 proved" in out
+    assert "from before" not in err
+
+
+def test_a_changed_byte_is_named_by_its_line(items, capsys):
+    lines = items.read_bytes().splitlines(keepends=True)
+    items.write_bytes(
+        b"".join([*lines[:6], lines[6].replace(b'"gold":', b'"gold": '), *lines[7:]]).replace(b"eval-4-", b"eval-4_", 1)
+    )
+    code, out, _ = _run(capsys, "check", items)
+    assert code == 1
+    assert "58 proved" in out
+    assert "fail     line 1: changed" in out
+    assert "fail     line 7: foreign" in out
+
+
+def test_freshness_is_checked_against_training_text(items, tmp_path, capsys):
+    program = json.loads(items.read_text().splitlines()[0])["program"]
+    (tmp_path / "train").mkdir()
+    (tmp_path / "train" / "a.txt").write_text("Some text of no interest here.")
+    code, out, _ = _run(capsys, "check", items, "--against", tmp_path / "train", "--json")
+    assert code == 0
+    assert json.loads(out)["freshness"] == {"documents": 1, "characters": 30, "exact": 0, "near": 0, "unread": 0}
+    (tmp_path / "train" / "b.txt").write_text(program)
+    code, out, _ = _run(capsys, "check", items, "--against", tmp_path / "train", "--json")
+    document = json.loads(out)
+    assert code == 1
+    assert (document["proved"], document["freshness"]["exact"]) == (60, 1)
+    assert document["findings"][0]["check"] == "codetasks.fresh"
+
+
+def test_what_cannot_be_read_is_not_called_fresh(items, tmp_path, capsys):
+    (tmp_path / "shard.bin").write_bytes(bytes(100))
+    code, out, _ = _run(capsys, "check", items, "--against", tmp_path / "shard.bin")
+    assert code == 3
+    assert "unknown" in out
+
+
+def test_guessing_says_for_few_questions_that_it_cannot_tell(items, capsys):
+    code, out, _ = _run(capsys, "guess", items, "--json")
+    rows = json.loads(out)["rows"]
+    assert code == 3
+    assert [(row["kind"], row["difficulty"], row["features"], row["items"]) for row in rows] == [
+        ("eval", 4, "form", 60), ("eval", 4, "context", 60),
+    ]  # fmt: skip
+    code, out, _ = _run(capsys, "guess", items)
+    assert code == 3
+    assert "unknown" in out
+
+
+def test_what_gives_itself_away_is_a_finding(tmp_path, items, capsys):
+    from dataclasses import replace
+
+    from wholestack.codetasks.item import item_line, read_items, seal
+
+    given = [seal(replace(item, choices=("7", "12345", "8", "9"), gold=1)) for item in read_items(items)]
+    path = tmp_path / "given.jsonl"
+    path.write_bytes(b"".join(map(item_line, given)))
+    code, out, _ = _run(capsys, "guess", path)
+    assert code == 1
+    assert "given away" in out
+
+
+@pytest.mark.parametrize("verb", ["check", "guess"])
+def test_a_file_that_is_not_there_is_one_line(verb, tmp_path, capsys):
+    code, out, err = _run(capsys, verb, tmp_path / "none.jsonl")
+    assert (code, out) == (2, "")
+    assert "none.jsonl" in err
+    assert err.count("\n") == 1
