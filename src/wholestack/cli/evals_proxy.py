@@ -126,7 +126,9 @@ def proxy(
     else:
         _print(report, measure=read_goal(folder).measure if folder else "")
         for each in settled:
-            print("\n" + _wrapped(f"{each.status} {each.part}: {'; '.join(each.evidence)}"))
+            print(
+                "\n" + _wrapped(f"{each.status} {each.part}: {'; '.join(filter(None, [*each.evidence, each.cause]))}")
+            )
         for claim in sealed:
             print("\n" + _wrapped(f"sealed {claim.id}: {claim.statement}"))
     return _code(report, settled)

@@ -237,7 +237,7 @@ def _finding(claim: Claim, looks: list[Look], ranked: Ranked, measured: list[Tar
         claim.subject,
         CHECK,
         status,
-        evidence=evidence or [f"not looked at yet: {cause}"],
+        evidence=evidence or ["not looked at yet"],
         part=_metric(claim),
         cause=cause,
         owner="evaluation",
