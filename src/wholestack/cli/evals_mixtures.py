@@ -164,7 +164,7 @@ def _text(outcome: MixturesOutcome, comparison: Comparison, path: Path, note: st
         "",
     ]
     for result in outcome.results:
-        lines += _told(result, comparison)
+        lines += _told(result, comparison, finished=outcome.finished)
     lines += [_wrapped(f"warning: {each}") for each in outcome.warnings]
     if not outcome.finished:
         lines.append(
@@ -186,8 +186,8 @@ def _longer(outcome: MixturesOutcome) -> str:
     return f"{math.ceil(1.1 * outcome.seconds / share / 60)}m"
 
 
-def _told(result: MixtureResult, comparison: Comparison) -> list[str]:
-    values = ", ".join(f"{value:.4f}" for value in result.values) or "none ended well"
+def _told(result: MixtureResult, comparison: Comparison, *, finished: bool) -> list[str]:
+    values = ", ".join(f"{value:.4f}" for value in result.values) or ("none ended well" if finished else "none yet")
     rates = ", ".join(
         f"{rate}: {'failed' if loss is None else format(loss, '.4f')}" for rate, loss in result.rate_losses.items()
     )

@@ -94,12 +94,14 @@ def _train(module: nn.Module, rows: Sequence[_Row], tuning: Tuning, *, seed: int
     schedule = OptimizerConfig(lr=tuning.lr, batch_size=batch, steps=tuning.steps, warmup_fraction=WARMUP)
     threads = 1 if sum(each.numel() for each in parameters) < _SMALL else torch.get_num_threads()
     with torch_settings(threads), torch.enable_grad():
-        optimizer = torch.optim.AdamW(parameters, lr=tuning.lr, betas=BETAS, weight_decay=WEIGHT_DECAY)
+        optimizer = torch.optim.AdamW(parameters, lr=tuning.lr, betas=BETAS, weight_decay=WEIGHT_DECAY, fused=True)
+        tokens, scored = _padded(rows, parameters[0].device)
         for step in range(tuning.steps):
             for group in optimizer.param_groups:
                 group["lr"] = tuning.lr * lr_fraction(schedule, step)
             optimizer.zero_grad(set_to_none=True)
-            loss = _loss(module, [rows[place] for place in _places(step, batch, len(rows), seed)])
+            places = _places(step, batch, len(rows), seed)
+            loss = _loss(module, tokens[places], scored[places])
             if not math.isfinite(float(loss.detach())):
                 return False
             torch.autograd.backward(loss)
@@ -116,16 +118,19 @@ def _places(step: int, batch: int, rows: int, seed: int) -> list[int]:
     return [int(orders[epoch][place]) for epoch, place in zip(epochs.tolist(), places.tolist(), strict=True)]
 
 
-def _loss(module: Any, rows: Sequence[_Row]) -> Tensor:
-    """Mean over rows of the loss of an answer in nats; what is padded on the right is behind all that is scored."""
-    device = next(module.parameters()).device
+def _padded(rows: Sequence[_Row], device: torch.device) -> tuple[Tensor, Tensor]:
+    """Tokens ``[rows, places]``, padded on the right, where nothing is scored; and which but the first are scored."""
     width = max(len(row.tokens) for row in rows)
     tokens = torch.tensor([row.tokens + [0] * (width - len(row.tokens)) for row in rows], device=device)
     ends = torch.tensor([len(row.tokens) for row in rows], device=device)[:, None]
     answers = torch.tensor([row.answer for row in rows], device=device)[:, None]
     places = torch.arange(1, width, device=device)[None]
-    scored = (places < ends) & (places >= ends - answers)
+    return tokens, (places < ends) & (places >= ends - answers)
+
+
+def _loss(module: Any, tokens: Tensor, scored: Tensor) -> Tensor:
+    """Mean over rows of the loss of an answer in nats."""
     output = module(tokens[:, :-1])
     logits: Tensor = output if isinstance(output, Tensor) else output.logits
     losses = functional.cross_entropy(logits.float().transpose(1, 2), tokens[:, 1:], reduction="none")
-    return (losses * scored).sum() / len(rows)
+    return (losses * scored).sum() / len(tokens)
