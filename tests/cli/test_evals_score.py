@@ -316,3 +316,13 @@ def test_a_file_that_changes_while_it_is_scored_is_named_and_the_scores_are_of_w
     assert (code, json.loads(out)["scored"]) == (0, 10)
     assert json.loads(out)["changed_since_read"] == [name]
     assert f"{name}: was changed since it was read; the scores are of the items as they were" in err
+
+
+def test_every_column_of_the_calibration_table_is_explained_below_it(write, command):
+    _, out, _ = command(write(GOOD), "--model", "memory:sums.jsonl")
+    lines = out.splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith("calibration"))
+    below = " ".join(" ".join(lines[at + 4 : at + 9]).split())
+    for column in ("error:", "if calibrated:", "temperature:", "loss before and after it:", "area:"):
+        assert column in below
+    assert all(len(line) <= 80 for line in lines)

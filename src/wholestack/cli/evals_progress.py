@@ -4,16 +4,16 @@ import sys
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Self, TextIO
+from typing import TextIO
 
-from rich.console import Console
-from rich.live import Live
 from rich.text import Text
+
+from wholestack.cli.live import LiveWatcher
 
 PLAIN_EVERY_S = 15.0
 
 
-class ScoringWatcher:
+class ScoringWatcher(LiveWatcher):
     """Draws how many items are done and how long the rest will take at the pace since it was started.
 
     Use as a context manager.
@@ -27,9 +27,8 @@ class ScoringWatcher:
     def __init__(
         self, stream: TextIO = sys.stderr, clock: Callable[[], float] = time.monotonic, *, kept: bool = True
     ) -> None:
-        self._console = Console(file=stream, highlight=False)
+        super().__init__(stream)
         self._clock = clock
-        self._live = Live(console=self._console, refresh_per_second=4, transient=True)
         self._began: tuple[float, int] | None = None
         self._seen: tuple[int, int] | None = None
         self._last_plain = clock()
@@ -44,7 +43,7 @@ class ScoringWatcher:
             if done > 0:
                 self._console.print(f"{done:,} of {total:,} items are there from before")
         if self._console.is_terminal:
-            self._live.update(Text(self._line(done, total)))
+            self._draw(Text(self._line(done, total)))
         elif now - self._last_plain >= PLAIN_EVERY_S:
             self._last_plain = now
             self._console.print(self._line(done, total), soft_wrap=True)
@@ -57,16 +56,10 @@ class ScoringWatcher:
         left = f", about {elapsed_s / new * (total - done):.0f} s left" if new > 1 else ""
         return f"{done:,} of {total:,} items, {elapsed_s:.0f} s{left}"
 
-    def __enter__(self) -> Self:
-        if self._console.is_terminal:
-            self._live.start()
-        return self
-
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._console.is_terminal:
-            self._live.stop()
+        super().__exit__(kind, value, trace)
         if kind is KeyboardInterrupt and self._seen and self._kept:
             done, total = self._seen
             self._console.print(f"{done:,} of {total:,} items are kept; the same command goes on with the rest")

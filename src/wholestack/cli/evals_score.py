@@ -29,6 +29,14 @@ from wholestack.record import to_builtins
 
 Flag = Annotated[bool, Parameter(negative="")]
 WIDTH = 80
+CALIBRATION_WORDS = (
+    "  error: how far the share of right answers is from the confidence, on average;",
+    "  if calibrated: what error so many items give a model that is calibrated;",
+    "  temperature: divides the scores, fitted on half of the items; loss before and",
+    "  after it: nats an item of the other half; area: accuracy on average over all",
+    "  shares of items that are answered, the surest first",
+)
+"""Below the table of calibration: what its columns are."""
 REFUSALS_SHOWN = 8
 
 
@@ -273,6 +281,8 @@ def _show(result: Result, notes: Mapping[str, str]) -> None:
         console.print(_table(summary.metrics))
         console.print()
         console.print(_calibration(summary.calibrations))
+        for line in CALIBRATION_WORDS:
+            console.print(line)
         console.print()
         console.print(stands_for(notes))
     console.print(f"\nkept in {result.folder}", soft_wrap=True)

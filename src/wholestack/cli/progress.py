@@ -2,21 +2,19 @@
 
 import sys
 import time
-from types import TracebackType
-from typing import Self, TextIO
+from typing import TextIO
 
-from rich.console import Console
-from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from wholestack.cli.live import LiveWatcher
 from wholestack.experiments.progress import Progress
 from wholestack.experiments.records import PHASE_ORDER, PhaseName
 
 PLAIN_EVERY_S = 15.0
 
 
-class TerminalWatcher:
+class TerminalWatcher(LiveWatcher):
     """A watcher that draws; use as a context manager.
 
     Args:
@@ -24,8 +22,7 @@ class TerminalWatcher:
     """
 
     def __init__(self, stream: TextIO = sys.stderr) -> None:
-        self._console = Console(file=stream)
-        self._live = Live(console=self._console, refresh_per_second=4, transient=True)
+        super().__init__(stream)
         self._started = time.monotonic()
         self._last_plain = 0.0
         self._phase: PhaseName | None = None
@@ -37,7 +34,7 @@ class TerminalWatcher:
             self._console.print(f"{_clock(self._elapsed_s)}  {_position(progress.phase)} {progress.phase}")
             self._last_plain = 0.0
         if self._console.is_terminal:
-            self._live.update(self._picture(progress))
+            self._draw(self._picture(progress))
         elif self._elapsed_s - self._last_plain >= PLAIN_EVERY_S:
             self._last_plain = self._elapsed_s
             self._console.print(f"{_clock(self._elapsed_s)}  {_line(progress)}", soft_wrap=True)
@@ -50,17 +47,6 @@ class TerminalWatcher:
         table = Table.grid(padding=(0, 1))
         table.add_row(Text(f"{_clock(self._elapsed_s)} {_position(progress.phase)}", style="bold"), _line(progress))
         return table
-
-    def __enter__(self) -> Self:
-        if self._console.is_terminal:
-            self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._console.is_terminal:
-            self._live.stop()
 
 
 def _line(progress: Progress) -> str:

@@ -3,14 +3,13 @@
 import sys
 import time
 from collections import Counter
-from types import TracebackType
-from typing import Self, TextIO
+from typing import TextIO
 
-from rich.console import Console, Group
-from rich.live import Live
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from wholestack.cli.live import LiveWatcher
 from wholestack.finding import WORST_FIRST, Status
 from wholestack.health.catalog import causes
 from wholestack.health.result import HostResult
@@ -20,7 +19,7 @@ PLAIN_EVERY_S = 10.0
 STYLES: dict[Status, str] = {"fail": "bold red", "unknown": "magenta", "warn": "yellow", "ok": "green"}
 
 
-class SweepWatcher:
+class SweepWatcher(LiveWatcher):
     """Draws a table that lives; where there is no terminal, a line now and then. Use as a context manager.
 
     Args:
@@ -29,7 +28,7 @@ class SweepWatcher:
     """
 
     def __init__(self, total: int, stream: TextIO = sys.stderr) -> None:
-        self._console = Console(file=stream)
+        super().__init__(stream, self._picture)
         self._total = total
         self._causes = {code: cause for code, (cause, _) in causes().items()}
         self._hosts: Counter[Status] = Counter()
@@ -38,7 +37,6 @@ class SweepWatcher:
         self._started = time.monotonic()
         self._last_plain = self._started
         self._first: float | None = None
-        self._live = Live(console=self._console, refresh_per_second=4, transient=True, get_renderable=self._picture)
 
     def __call__(self, result: HostResult) -> None:
         """Take in one host; drawing follows by itself."""
@@ -78,14 +76,3 @@ class SweepWatcher:
             example = self._example[(status, says)]
             table.add_row(Text(status.upper(), style=STYLES[status]), str(count), f"{says} ({example} ...)")
         return Group(Text(self._line(), style="bold"), table)
-
-    def __enter__(self) -> Self:
-        if self._console.is_terminal:
-            self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._console.is_terminal:
-            self._live.stop()

@@ -87,6 +87,7 @@ def build_continuation_items(
     boundary: Boundary = "word",
     per_document: int = 4,
     python_version: str = "",
+    remedy: str = "hold out more text, raise per_document, or ask for fewer items",
 ) -> ItemSet:
     """Make four-way continuation choices from held-out documents, as evenly from each source as they allow.
 
@@ -99,6 +100,7 @@ def build_continuation_items(
         boundary: Cut at a space or line end (``word``), or at line ends only (``line``).
         per_document: Most items from one document.
         python_version: Goes into the manifest; by default that of this process.
+        remedy: What to do where the documents do not hold that many items.
 
     Returns:
         The sealed set: shuffled, the right choice equally often at each place within each source.
@@ -124,7 +126,7 @@ def build_continuation_items(
         raise InputError(
             f"{count} items were asked for, the held-out documents of {', '.join(sources) or 'no source'} hold"
             f" {len(drafts)} ({_counted(passed_over)})",
-            remedy="hold out more text, raise per_document, or ask for fewer items",
+            remedy=remedy,
         )
     items = _place(drafts, seed)
     used = {cuts.hash: cuts.name for draft in drafts for cuts in draft.documents}

@@ -62,5 +62,6 @@ def items_from_text(sources: Iterable[Source], *, count: int, seed: int) -> OwnI
                 continue
             identity = hashlib.sha256(each.text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
             documents.append(Document(id=identity, source=source.name, path=each.path, text=each.text))
-    items = build_continuation_items(documents, count=count, seed=seed)
+    remedy = "give more text, or a smaller --count"
+    items = build_continuation_items(documents, count=count, seed=seed, remedy=remedy)
     return OwnItems(items=items, refused=dict(sorted(refused.items())))

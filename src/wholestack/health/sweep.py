@@ -89,16 +89,14 @@ def resume(folder: Path) -> RunDirectory:
     """Open the run directory of a sweep that was interrupted.
 
     Raises:
-        InputError: it is the directory of another kind of run, or of a sweep that asked nobody yet.
-        RunDirectoryError: it is no run directory, or another process is at work in it.
+        InputError: it is the directory of a sweep that asked nobody yet.
+        RunDirectoryError: it is no run directory, or that of another kind of run.
+        RunBusyError: another process is at work in it.
     """
-    run = RunDirectory.resume(folder)
-    if run.manifest.kind != KIND or not (folder / PLAN).exists():
-        kind = run.manifest.kind
+    run = RunDirectory.resume(folder, kind=KIND)
+    if not (folder / PLAN).exists():
         run.close()
-        if kind == KIND:
-            raise InputError(f"{folder}: was ended before it asked anybody", remedy="remove it, or name another --out")
-        raise InputError(f"{folder}: is a {kind!r} run, no sweep", remedy="name the --out of a sweep")
+        raise InputError(f"{folder}: was ended before it asked anybody", remedy="remove it, or name another --out")
     return run
 
 

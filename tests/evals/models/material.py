@@ -23,6 +23,17 @@ def byte_tokenizer() -> Tokenizer:
     return tokenizer
 
 
+def small_bpe() -> Tokenizer:
+    """Byte-level with four merges."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    merges = [("t", "h"), ("th", "e"), ("i", "n"), ("a", "n")]
+    words = [*alphabet, *(left + right for left, right in merges)]
+    tokenizer = Tokenizer(models.BPE(vocab={each: number for number, each in enumerate(words)}, merges=merges))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    return tokenizer
+
+
 def save_tokenizer(tokenizer: Tokenizer, folder) -> None:
     PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=END).save_pretrained(folder)
 

@@ -12,7 +12,7 @@ from wholestack.evals.models.opening import open_backend
 from wholestack.evals.models.pretrained import open_checkpoint
 from wholestack.evals.prepared import prepare_items
 from wholestack.evals.scoring import score_items
-from wholestack.pretrain.checkpoint import Checkpoint, load_model, save_checkpoint
+from wholestack.pretrain.checkpoint import Checkpoint, load_checkpoint, load_model, save_checkpoint
 from wholestack.pretrain.config import ModelConfig, OptimizerConfig
 from wholestack.pretrain.model import Transformer
 from wholestack.pretrain.optimizer import FlatAdamW
@@ -126,3 +126,13 @@ def test_what_does_not_belong_together_or_is_damaged_is_one_line(run, tokenizer,
     copy.write_bytes(copy.read_bytes()[:-2000])
     with pytest.raises(InputError, match=r"step-00000005\.pt: "):
         open_checkpoint(str(copy), Opening())
+
+
+def test_a_weight_that_is_no_number_is_one_line(run, tmp_path):
+    path = run / "jobs" / "rung-0000" / "checkpoints" / "step-00000004.pt"
+    checkpoint = load_checkpoint(path)
+    checkpoint.weights["embedding"][3, 1] = float("inf")
+    broken = save_checkpoint(tmp_path, checkpoint)
+    shutil.copy(run / "data" / "tokenizer.json", tmp_path)
+    with pytest.raises(InputError, match="embedding holds NaN or infinity"):
+        open_checkpoint(str(broken), Opening())

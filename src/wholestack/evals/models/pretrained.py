@@ -21,6 +21,7 @@ from wholestack.evals.models.files import refuse_too_large
 from wholestack.evals.models.local import LocalBackend, check_opening, identity_of
 from wholestack.evals.models.reading import CachedNext
 from wholestack.evals.models.tokens import TextTokens
+from wholestack.evals.models.weights import refuse_not_finite
 from wholestack.evals.scoring import score_choices
 from wholestack.pretrain.checkpoint import (
     Checkpoint,
@@ -85,7 +86,11 @@ def backend_of(
         tokens: Its tokenizer.
         content: Hashes of weights and configuration.
         opening: Dtype, device, rows at a time.
+
+    Raises:
+        InputError: a weight is no number.
     """
+    refuse_not_finite(name, model.named_parameters())
     model.eval().to(opening.device)
     return LocalBackend(
         identity=identity_of(

@@ -22,6 +22,7 @@ from wholestack.evals.models.files import files_hash, refuse_too_large
 from wholestack.evals.models.local import LocalBackend, check_opening, identity_of
 from wholestack.evals.models.reading import CachedNext
 from wholestack.evals.models.tokens import HubTokens, hub_tokens
+from wholestack.evals.models.weights import refuse_not_finite
 from wholestack.evals.prepared import PreparedItems
 from wholestack.evals.scoring import ChoiceScores
 
@@ -45,7 +46,10 @@ _TOKENIZER_FILES = (
 _NOT_TOKENIZER = (CONFIG, "model.safetensors.index.json")
 """Hashed as configuration, or only naming files that are hashed."""
 _SMALL_BYTES = 64 << 20
-_CANNOT_LOAD = (OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError, ImportError, SafetensorError)
+_CANNOT_LOAD = (
+    OSError, ValueError, RuntimeError, LookupError, TypeError, AttributeError, ImportError, ArithmeticError,
+    AssertionError, SafetensorError,
+)  # fmt: skip
 """What transformers raises for files that are damaged or of a kind that it does not know."""
 
 
@@ -103,7 +107,7 @@ def backend_of(loaded: Loaded, opening: Opening) -> LocalBackend:
     """The backend of a model of transformers that is in memory.
 
     Raises:
-        InputError: the device is not there, the model does not fit, or it is no causal model.
+        InputError: the device is not there, the model does not fit, a weight is no number, or it is no causal model.
     """
     if opening.threads is not None:
         torch.set_num_threads(opening.threads)
@@ -111,6 +115,7 @@ def backend_of(loaded: Loaded, opening: Opening) -> LocalBackend:
         model = loaded.model.to(opening.device)
     except RuntimeError as error:
         raise InputError(f"{loaded.name}: cannot be put on {opening.device}: {first_line(error)}") from error
+    refuse_not_finite(loaded.name, model.named_parameters())
     context_tokens = _context_tokens(model.config)
     cached = wrap(model, name=loaded.name, context_tokens=context_tokens)
     return LocalBackend(
@@ -157,6 +162,11 @@ def quiet(name: str) -> Iterator[None]:
         raise InputError(f"{name}: does not fit into memory") from error
     except _CANNOT_LOAD as error:
         raise InputError(f"{name}: cannot be loaded: {first_line(error)}") from error
+    except BaseException as error:
+        # What the tokenizers' own language calls a panic has no class that could be imported, and no base but this.
+        if type(error).__name__ != "PanicException":
+            raise
+        raise InputError(f"{name}: its tokenizer cannot be loaded: {first_line(error)}") from error
     finally:
         _LOGGING.set_verbosity(level)
         if bars:
