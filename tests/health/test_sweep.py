@@ -226,7 +226,7 @@ def test_only_the_folder_of_a_sweep_can_be_resumed(tmp_path):
     RunDirectory.create(
         tmp_path / "r", RunManifest(kind="rehearsal", created_at=1.0, seed=0, config={}, versions={})
     ).close()
-    with pytest.raises(InputError, match="rehearsal"):
+    with pytest.raises(RunDirectoryError, match="rehearsal"):
         sweep.resume(tmp_path / "r")
     with pytest.raises(InputError, match="rehearsal"):
         read_sweep(tmp_path / "r")

@@ -28,7 +28,6 @@ class SweepWatcher(LiveWatcher):
     """
 
     def __init__(self, total: int, stream: TextIO = sys.stderr) -> None:
-        super().__init__(stream, self._picture)
         self._total = total
         self._causes = {code: cause for code, (cause, _) in causes().items()}
         self._hosts: Counter[Status] = Counter()
@@ -37,6 +36,7 @@ class SweepWatcher(LiveWatcher):
         self._started = time.monotonic()
         self._last_plain = self._started
         self._first: float | None = None
+        super().__init__(stream, self._picture)  # last, for it draws at once
 
     def __call__(self, result: HostResult) -> None:
         """Take in one host; drawing follows by itself."""
