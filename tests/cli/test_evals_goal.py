@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.evals.written.material import sums, written_folder
 from wholestack.cli.evals_goal import stands_for
 from wholestack.cli.main import main
 from wholestack.evals.items import make_item, seal_items
@@ -178,3 +179,24 @@ def test_what_numbers_stand_for_is_said_of_each_and_once_where_it_is_the_same(no
 def test_a_long_note_keeps_to_the_width_of_a_terminal():
     note = "ranks as 'accepted' does in 0.81 of pairs (0.62 to 0.93, 20 models): too few models to rely on; " * 3
     assert max(map(len, stands_for({"a": note, "b": "x"}).splitlines())) <= 80
+
+
+def test_a_written_score_is_measured_as_the_goal_from_its_folder(goals, tmp_path, capsys):
+    folder = written_folder(tmp_path, "tiny", sums(40), [n % 4 == 0 for n in range(40)])
+    code, out, _ = _run(capsys, "goal", "measure", "accepted", "tiny", "--from", folder, "--json")
+    found = json.loads(out)["measurement"]
+    assert (code, found["value"], found["note"]) == (0, 0.25, f"share of right answers of {folder}")
+    assert found["error"] == pytest.approx((0.25 * 0.75 / 39) ** 0.5)
+    for more in ([0.3, "--from", folder], ["--from", folder, "--n", 3], []):
+        code, out, err = _run(capsys, "goal", "measure", "accepted", "tiny", *more)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+
+
+def test_folders_of_different_items_are_no_ranking(goals, tmp_path, capsys):
+    folders = [written_folder(tmp_path, f"m{n}", sums(10 + n), [True] * 5 + [False] * (5 + n)) for n in range(2)]
+    code, out, err = _run(capsys, "proxy", *folders)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "are of different items" in err
+    code, out, err = _run(capsys, "curve", *(f"{n + 1}={each}" for n, each in enumerate(folders)), "--by", "id")
+    assert (code, out) == (2, "")
+    assert "are of different items" in err

@@ -1,10 +1,9 @@
 """``wholestack evals curve``: the same checkpoints under several metrics."""
 
 import platform
-import re
 from pathlib import Path
 from textwrap import fill
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -13,7 +12,8 @@ from wholestack.cli.evals_goal import GOALS, stands_for
 from wholestack.cli.output import print_json
 from wholestack.errors import InputError
 from wholestack.evals.curves import CurveReport, judge_curves
-from wholestack.evals.measured import Numbers, directions_of, read_numbers
+from wholestack.evals.gathering import read_checkpoints
+from wholestack.evals.measured import directions_of
 from wholestack.evals.proxies import proxy_notes
 from wholestack.finding import EXIT_FINDINGS, EXIT_OK, EXIT_UNKNOWN
 from wholestack.record import to_builtins
@@ -21,13 +21,11 @@ from wholestack.record import to_builtins
 Flag = Annotated[bool, Parameter(negative="")]
 Names = Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative="")]
 
-KNOWN_X = ("tokens", "flops", "cost_flops", "parameters", "steps", "step", "x")
-_SCALE = {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
-
 
 def curve(
     *inputs: str,
     x: str | None = None,
+    by: Literal["content", "id"] = "content",
     metric: Names = (),
     higher: Names = (),
     lower: Names = (),
@@ -47,9 +45,13 @@ def curve(
     ----------
     inputs
         A table (CSV, TSV or JSONL: one row a checkpoint, columns NAME and NAME_se), or X=FOLDER for each result
-        folder of evals score, for instance 10M=results/step-100.
+        folder of evals score (losses and accuracy) and of evals write (share_right, exact match), for instance
+        10M=results/step-100. Folders of one purpose must be of the same items.
     x
         What the checkpoints are ordered by: the column of a table; default tokens, flops, parameters or step.
+    by
+        content: folders are of the same items where all that was read and judged by is the same. id: the prompts may
+        differ.
     metric
         Metrics to look at; default every column of numbers.
     higher
@@ -65,10 +67,9 @@ def curve(
     json
         Print one JSON document.
     """
-    rows, name = _read(inputs, x)
-    report = judge_curves(
-        rows, directions_of(rows, wanted=metric, higher=higher, lower=lower, aside=name), x=name, seed=seed
-    )
+    found = read_checkpoints(inputs, x=x, by=by)
+    wanted = directions_of(found.rows, wanted=metric, higher=higher, lower=lower, aside=found.x)
+    report = judge_curves(found.rows, wanted, x=found.x, seed=seed)
     notes = proxy_notes(goals, (each.metric for each in report.curves))
     if out is not None:
         _draw(out, report, notes)
@@ -79,39 +80,6 @@ def curve(
         if out is not None:
             print(f"\npage: {out}")
     return {"ok": EXIT_OK, "warn": EXIT_FINDINGS, "unknown": EXIT_UNKNOWN}[report.status]
-
-
-def _read(inputs: tuple[str, ...], x: str | None) -> tuple[list[Numbers], str]:
-    if not inputs:
-        raise InputError(
-            "no table and no result folder is named", remedy="name a table, or X=FOLDER for each checkpoint"
-        )
-    pairs = [(text.partition("="), text) for text in inputs if "=" in text and not Path(text).exists()]
-    if pairs:
-        if len(pairs) != len(inputs):
-            raise InputError("tables and X=FOLDER do not go together", remedy="give one kind")
-        name = x or "x"
-        return [_placed(at, Path(folder), name) for (at, _, folder), _ in pairs], name
-    rows = [row for text in inputs for row in read_numbers(Path(text))]
-    columns = dict.fromkeys(name for row in rows for name in row.values)
-    name = x or next((each for each in KNOWN_X if each in columns), "")
-    if x and x not in columns:
-        raise InputError(f"there is no column {x!r}", remedy=f"known are: {', '.join(columns)}")
-    if not name:
-        raise InputError("what are the checkpoints ordered by?", remedy=f"say --x with one of: {', '.join(columns)}")
-    return rows, name
-
-
-def _placed(at: str, folder: Path, name: str) -> Numbers:
-    found = re.fullmatch(r"([\d.]+(?:[eE][+-]?\d+)?)([KMBGT]?)", at.strip())
-    try:
-        value = float(found[1]) * _SCALE[found[2]] if found else None
-    except ValueError:
-        value = None
-    if value is None:
-        raise InputError(f"{at!r} is no place on the x axis", remedy="write for instance 1e9=FOLDER or 350M=FOLDER")
-    row = read_numbers(folder)[0]
-    return Numbers(model=row.model, values=row.values | {name: value}, errors=row.errors, where=row.where)
 
 
 def _draw(out: Path, report: CurveReport, notes: dict[str, str]) -> None:

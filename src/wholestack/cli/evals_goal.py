@@ -24,6 +24,7 @@ from wholestack.evals.goals import (
     standard_error,
     targets,
 )
+from wholestack.evals.measured import read_share_right
 from wholestack.finding import EXIT_OK, EXIT_UNKNOWN
 from wholestack.record import to_builtins
 
@@ -94,9 +95,10 @@ def set_(
 def measure(
     name: str,
     model: str,
-    value: float,
+    value: float | None = None,
     /,
     *,
+    written: Annotated[Path | None, Parameter(name="--from")] = None,
     error: float | None = None,
     n: int | None = None,
     date: datetime | None = None,
@@ -113,7 +115,10 @@ def measure(
     model
         Model or setting, under the name that its proxies have too.
     value
-        The target measure.
+        The target measure; or --from.
+    written
+        Instead of a value: a result folder of wholestack evals write, whose share of right answers is the target,
+        with its error.
     error
         Standard error; for a share it follows from n.
     n
@@ -128,6 +133,13 @@ def measure(
         Print one JSON document.
     """
     at = time.time() if date is None else date.replace(tzinfo=date.tzinfo or UTC).timestamp()
+    if written is not None:
+        if value is not None or error is not None or n is not None:
+            raise InputError("--from brings value, error and n with it", remedy="give one of them")
+        found = read_share_right(written)
+        value, error, n, note = found.value, found.error, found.n, note or f"share of right answers of {written}"
+    if value is None:
+        raise InputError("what was measured?", remedy="give the value, or --from FOLDER")
     made = measure_goal(goals / name, model, value, error=error, n=n, note=note, at=at)
     known = targets(goals / name)
     if json:

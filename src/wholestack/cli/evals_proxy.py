@@ -1,7 +1,6 @@
 """``wholestack evals proxy``: how well does a cheap metric rank models as the goal does?"""
 
 import time
-from dataclasses import replace
 from pathlib import Path
 from textwrap import fill
 from typing import Annotated, Literal
@@ -13,13 +12,13 @@ from wholestack.claim import Claim
 from wholestack.cli.evals_goal import GOALS, goal_folder
 from wholestack.cli.output import parse_duration, print_json
 from wholestack.errors import InputError
-from wholestack.evals.goals import Better, Target, read_goal
-from wholestack.evals.measured import Numbers, better_of, directions_of, read_numbers
+from wholestack.evals.gathering import read_models
+from wholestack.evals.goals import read_goal
+from wholestack.evals.measured import directions_of
 from wholestack.evals.proxies import (
     Agreement,
     ProxyReport,
-    Ranked,
-    beside_target,
+    column_ranked,
     describe,
     goal_ranked,
     keep,
@@ -48,6 +47,7 @@ def proxy(
     at_least: float | None = None,
     valid: str = "180d",
     settle: Flag = False,
+    by: Literal["content", "id"] = "content",
     goals: Path = GOALS,
     seed: int = 0,
     json: Flag = False,
@@ -55,17 +55,19 @@ def proxy(
     """Measure how well cheap metrics rank models or settings as the target does, with intervals over models.
 
     Exit codes: 0 every metric ranks better than chance; 1 one ranks the other way round, or a claim broke; 3 the
-    models are too few to tell; 2 usage.
+    models are too few to tell; 2 usage, bad input, or results of different items.
 
     Parameters
     ----------
     inputs
-        Tables (CSV, TSV or JSONL: one row a model, columns model, NAME and NAME_se) or result folders of
-        evals score; MODEL=FOLDER where the goal knows the model by another name.
+        Tables (CSV, TSV or JSONL: one row a model, columns model, NAME and NAME_se) or result folders of evals score
+        and evals write, which give share_right; MODEL=FOLDER where the goal knows the model by another name. Folders
+        of one model stand in one row; those of one purpose must be of the same items.
     goal
         Name of a recorded goal, whose measurements are the target; default the only one there is.
     target
-        Column of the table that is the target, instead of a goal.
+        Column of the table, or metric of the folders, that is the target, instead of a goal; for instance
+        share_right.
     better
         Direction of the target column.
     matters
@@ -86,6 +88,9 @@ def proxy(
     settle
         Settle the open claims of the goal by models that were measured since. Ask as often as you like: a claim is
         looked at after the numbers of new models that it names, and is unknown in between.
+    by
+        content: folders are of the same items where all that was read and judged by is the same. id: the prompts may
+        differ.
     goals
         Folder of all goals.
     seed
@@ -93,9 +98,7 @@ def proxy(
     json
         Print one JSON document.
     """
-    rows = [row for text in inputs for row in _rows(text)]
-    if not rows:
-        raise InputError("no table and no result folder is named", remedy="name them: wholestack evals proxy TABLE")
+    rows = read_models(inputs, by=by)
     if seed < 0:
         raise InputError(f"seed is {seed}, must not be negative")
     rng = np.random.default_rng(seed)
@@ -105,7 +108,9 @@ def proxy(
         raise InputError("only a recorded goal has claims", remedy="record it: wholestack evals goal set")
     directions = directions_of(rows, wanted=metric, higher=higher, lower=lower, aside=target)
     ranked = (
-        goal_ranked(folder, rows, directions) if folder else _from_column(rows, directions, target, better, matters)
+        goal_ranked(folder, rows, directions)
+        if folder
+        else column_ranked(rows, directions, target=target or "", better=better, matters=matters)
     )
     report = measure_proxies(ranked, at=now, rng=rng)
     settled: list[Finding] = []
@@ -134,51 +139,19 @@ def proxy(
     return _code(report, settled)
 
 
-def _rows(text: str) -> list[Numbers]:
-    model, equals, folder = text.partition("=")
-    if not equals or Path(text).exists():
-        return read_numbers(Path(text))
-    return [replace(row, model=model) for row in read_numbers(Path(folder))[:1]]
-
-
-def _from_column(
-    rows: list[Numbers], directions: dict[str, Better], target: str | None, better: Better | None, matters: float
-) -> Ranked:
-    name = target or ""
-    known = [row for row in rows if name in row.values]
-    if not known:
-        raise InputError(f"no column {name!r} with numbers", remedy="name the column of the target with --target")
-    return beside_target(
-        [
-            Target(model=row.model, value=row.values[name], error=row.errors.get(name), measurements=1, first_at=0.0)
-            for row in known
-        ],
-        rows,
-        directions,
-        target=name,
-        better=better or better_of(name),
-        matters=matters,
-    )
-
-
 def _seal(
     folder: Path, report: ProxyReport, metric: str, at_least: float | None, *, now: float, valid_s: float
 ) -> Claim:
-    found = next((each for each in report.agreements if each.metric == metric), None)
-    if found is None:
-        raise InputError(f"no metric {metric!r} to seal", remedy="name one that was measured just now")
+    found = report.agreement(metric)
     at_least = default_share(found) if at_least is None else at_least
     return seal_proxy(folder, found, at_least=at_least, at=now, valid_until=now + valid_s)
 
 
 def _code(report: ProxyReport, settled: list[Finding]) -> int:
-    shares = [each.share for each in report.agreements]
-    against = any(each is not None and each.interval.high < 0.5 for each in shares)
-    broke = settled and findings_exit_code(settled) == EXIT_FINDINGS
-    if against or broke:
+    code = findings_exit_code(settled) if settled else EXIT_OK
+    if report.status == "fail" or code == EXIT_FINDINGS:
         return EXIT_FINDINGS
-    unsure = any(each is None or each.interval.low <= 0.5 for each in shares)
-    return EXIT_UNKNOWN if unsure or (settled and findings_exit_code(settled)) else EXIT_OK
+    return EXIT_UNKNOWN if report.status == "unknown" or code else EXIT_OK
 
 
 def _print(report: ProxyReport, *, measure: str) -> None:

@@ -12,7 +12,7 @@ from wholestack.evals.backend import ItemScore, Writing
 from wholestack.evals.comparable import WRITING
 from wholestack.evals.items import Item
 from wholestack.evals.lm_eval import find_results, read_lm_eval
-from wholestack.evals.results import NOT_YET, RESULT_FILE, SCORING, read_result
+from wholestack.evals.results import NOT_YET, RESULT_FILE, SCORING, Result, read_result
 from wholestack.evals.scored import ScoredItems, ScoredRow, assemble, begin_of, end_of, numbered
 from wholestack.evals.written.answering import PLAN_FILE
 from wholestack.evals.written.judging import Judged, holds_written, read_judged
@@ -35,9 +35,9 @@ def load_scored(path: Path, *, cluster: str = "") -> ScoredItems:
     if not path.exists():
         raise InputError(f"{path}: does not exist", remedy="name a result folder")
     if SCORING.is_in(path):
-        return _read_folder(path)
+        return scored_items(read_result(path))
     if holds_written(path):
-        return _read_written(read_judged(path), path)
+        return written_items(read_judged(path), path)
     results = find_results(path)
     if results is None:
         raise InputError(
@@ -47,16 +47,22 @@ def load_scored(path: Path, *, cluster: str = "") -> ScoredItems:
     return read_lm_eval(results, cluster=cluster)
 
 
-def _read_folder(folder: Path) -> ScoredItems:
-    result = read_result(folder)
+def scored_items(result: Result) -> ScoredItems:
+    """A folder of ``wholestack evals score``."""
     given = {score.id: score for score in result.by_item}
     missing = ItemScore(id="", reason=NOT_YET)
     rows = [_row(item, given.get(item.id, missing)) for item in result.items]
-    found = assemble(result.identity.name, str(folder), rows, item_set=result.item_set.digest)
+    found = assemble(result.identity.name, str(result.folder), rows, item_set=result.item_set.digest)
     return replace(found, purpose=result.task.purpose) if result.task else found
 
 
-def _read_written(judged: Judged, path: Path) -> ScoredItems:
+def written_items(judged: Judged, path: Path) -> ScoredItems:
+    """A folder of ``wholestack evals write``, or one way in which it was judged.
+
+    Args:
+        judged: The verdicts.
+        path: What the user named.
+    """
     asked, plan, metrics = judged.questions.questions, judged.written.plan, judged.metrics
     answers: dict[str, str] = {}
     for line, each in zip(judged.written.texts, judged.graded, strict=True):

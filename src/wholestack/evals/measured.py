@@ -1,4 +1,4 @@
-"""Numbers of several models or checkpoints, from a table (CSV, TSV, JSONL) or from result folders of ``evals score``.
+"""Numbers of models or checkpoints, from a table (CSV, TSV, JSONL) or a result folder of ``evals score`` or ``write``.
 
 A table has one row a model. The column ``NAME_se`` holds the standard errors of the column ``NAME``; an empty cell
 is a missing number; columns of text are kept out. What a table does not say is never guessed.
@@ -15,16 +15,33 @@ from typing import Any
 import msgspec
 
 from wholestack.errors import InputError
+from wholestack.evals.comparable import SHARE_RIGHT
 from wholestack.evals.goals import Better
+from wholestack.evals.loading import scored_items, written_items
 from wholestack.evals.reading import read_file
 from wholestack.evals.results import read_result
-from wholestack.record import Record
+from wholestack.evals.scored import ScoredItems
+from wholestack.evals.tasks import Purpose
+from wholestack.evals.written.judging import holds_written, read_judged
+from wholestack.record import Record, digest
 
 ERROR = "_se"
 _SMALLEST, _LARGEST = 1e-100, 1e100
 
 _LOWER = ("answer_bpb", "answer_nll", "choice_nll", "brier", "ece", "loss", "nll", "perplexity", "bits", "error_rate")
-_HIGHER = ("accuracy", "acc", "exact_match", "f1", "pass_at", "score", "choice_p")
+_HIGHER = ("accuracy", "acc", "exact_match", "f1", "pass_at", "score", "choice_p", "share_right")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredOn(Record):
+    """The items behind the numbers of a result folder."""
+
+    purpose: Purpose
+    """What they are for."""
+    content: str
+    """Digest of all that was read, written with and judged by, whatever the order of the items."""
+    asked: str
+    """Digest of ids, choices and right answers and of what judges, whatever the prompts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +56,8 @@ class Numbers(Record):
     """Standard errors, where they are known."""
     where: str
     """File and line, or folder."""
+    measured_on: tuple[MeasuredOn, ...] = ()
+    """The items of each result folder that they are from; none for a table, which does not say."""
 
 
 def better_of(metric: str, *, higher: Iterable[str] = (), lower: Iterable[str] = ()) -> Better:
@@ -91,6 +110,8 @@ def read_numbers(path: Path) -> list[Numbers]:
     Raises:
         InputError: it cannot be read, is neither, or holds a number that is none.
     """
+    if holds_written(path):
+        return [read_written_numbers(path)]
     if path.is_dir():
         return [read_result_numbers(path)]
     try:
@@ -126,6 +147,65 @@ def read_result_numbers(folder: Path) -> Numbers:
         values={each.name: each.value for each in known},
         errors={each.name: each.standard_error or 0.0 for each in known},
         where=str(folder),
+        measured_on=(_measured_on(scored_items(result)),),
+    )
+
+
+def read_written_numbers(path: Path) -> Numbers:
+    """The share of right answers of a folder of ``evals write``, made anew of its verdicts.
+
+    Raises:
+        InputError: the folder holds no verdicts, several ways to judge, a writing that has not ended, or no error.
+        RecordError: a file of it does not decode, or a line is from elsewhere.
+    """
+    judged = read_judged(path)
+    scores = judged.scores
+    if scores.share_right is None or scores.standard_error is None:
+        raise InputError(f"{path}: holds no share of right answers with a standard error", remedy="ask more questions")
+    return Numbers(
+        model=judged.written.plan.model.name,
+        values={SHARE_RIGHT: scores.share_right},
+        errors={SHARE_RIGHT: scores.standard_error},
+        where=str(path),
+        measured_on=(_measured_on(written_items(judged, path)),),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareRight:
+    """A share of right answers as a target: with its error, or with what the error of a count follows from."""
+
+    value: float
+    """The share."""
+    error: float | None
+    """Standard error; ``None`` where it follows from ``n``."""
+    n: int | None
+    """Independent answers; ``None`` where the error is given."""
+
+
+def read_share_right(path: Path) -> ShareRight:
+    """The share of right answers of a folder of ``evals write``, to be measured as a goal.
+
+    Where all answers are alike their spread says nothing of the error, and it is left to follow from their number.
+
+    Raises:
+        InputError: the folder holds no verdicts, several ways to judge, or no text with a verdict.
+        RecordError: a file of it does not decode, or a line is from elsewhere.
+    """
+    scores = read_judged(path).scores
+    if scores.share_right is None:
+        raise InputError(f"{path}: no text of it has a verdict", remedy="look at the reasons it gives")
+    if scores.standard_error:
+        return ShareRight(value=scores.share_right, error=scores.standard_error, n=None)
+    return ShareRight(value=scores.share_right, error=None, n=scores.groups)
+
+
+def _measured_on(found: ScoredItems) -> MeasuredOn:
+    ids = found.scores.item_ids.tolist()
+    return MeasuredOn(
+        purpose=found.purpose,
+        content=digest(sorted(found.keys), found.judged_by, found.written_with),
+        asked=digest(sorted(zip(ids, found.asked, strict=True)), found.judged_by),
     )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from wholestack.errors import InputError
 from wholestack.evals.goals import Better, Goal, Target, goals_in, read_goal, targets
-from wholestack.evals.measured import Numbers
+from wholestack.evals.measured import Numbers, better_of
 from wholestack.evals.ranking import (
     TOLD_APART_Z,
     Draws,
@@ -35,6 +35,7 @@ from wholestack.evals.ranking import (
     tau_of_true_values,
 )
 from wholestack.evals.statistics import Floats, Interval, holm
+from wholestack.finding import Status
 from wholestack.record import Record
 from wholestack.runs import RunDirectory, RunReader
 
@@ -143,6 +144,25 @@ class ProxyReport(Record):
     """Every two proxies."""
     left_out: dict[str, str]
     """Models that could not be used, with the reason."""
+
+    @property
+    def status(self) -> Status:
+        """``fail`` where a metric ranks the other way round, ``unknown`` where one cannot be told from chance."""
+        shares = [each.share for each in self.agreements]
+        if any(each is not None and each.interval.high < 0.5 for each in shares):
+            return "fail"
+        return "unknown" if any(each is None or each.interval.low <= 0.5 for each in shares) else "ok"
+
+    def agreement(self, metric: str) -> Agreement:
+        """That of one metric.
+
+        Raises:
+            InputError: it is not among them.
+        """
+        for each in self.agreements:
+            if each.metric == metric:
+                return each
+        raise InputError(f"no metric {metric!r} to seal", remedy="name one that was measured just now")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -332,6 +352,36 @@ def goal_ranked(path: Path, rows: Sequence[Numbers], directions: Mapping[str, Be
         matters=goal.matters,
         definition=goal.definition,
     )
+
+
+def column_ranked(
+    rows: Sequence[Numbers],
+    directions: Mapping[str, Better],
+    *,
+    target: str,
+    better: Better | None = None,
+    matters: float = 0.0,
+) -> Ranked:
+    """:func:`beside_target` with one of the numbers themselves as the target.
+
+    Args:
+        rows: Numbers of every model.
+        directions: Proxies that are wanted, with their direction.
+        target: The column of a table, or a metric of result folders.
+        better: Direction of the target; default as its name says.
+        matters: Smallest difference of the target that counts.
+
+    Raises:
+        InputError: no model has it, or its direction is not known.
+    """
+    known = [
+        Target(model=row.model, value=row.values[target], error=row.errors.get(target), measurements=1, first_at=0.0)
+        for row in rows
+        if target in row.values
+    ]
+    if not known:
+        raise InputError(f"no column {target!r} with numbers", remedy="name the column of the target with --target")
+    return beside_target(known, rows, directions, target=target, better=better or better_of(target), matters=matters)
 
 
 def turned(values: Floats, better: Better) -> Floats:

@@ -70,6 +70,11 @@ class Judged:
     graded: tuple[Graded, ...]
     """One a text, in the order of the texts."""
 
+    @property
+    def scores(self) -> WrittenScores:
+        """The numbers, made anew of the verdicts."""
+        return summarise_written(self.questions.questions, self.graded)
+
 
 def grade_written(written: Written, questions: QuestionSet, grader: Grader) -> tuple[Graded, ...]:
     """Judge every text that is there; pure, so another grader judges the same texts."""

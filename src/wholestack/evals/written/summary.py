@@ -18,7 +18,7 @@ from typing import ClassVar
 import numpy as np
 
 from wholestack.evals.calibration import clopper_pearson
-from wholestack.evals.statistics import Interval, mean_estimate, t_interval
+from wholestack.evals.statistics import Estimate, Interval, mean_estimate, t_interval
 from wholestack.evals.written.grading import GRADES, JUDGED, Graded
 from wholestack.evals.written.questions import OpenQuestion
 from wholestack.record import Record
@@ -30,7 +30,7 @@ LEVEL = 0.95
 class WrittenScores(Record):
     """All numbers of one evaluation in writing."""
 
-    SCHEMA: ClassVar[str] = "written-scores/1"
+    SCHEMA: ClassVar[str] = "written-scores/2"
 
     questions: int
     """Questions asked."""
@@ -42,6 +42,10 @@ class WrittenScores(Record):
     """Texts with a verdict, those without an answer among them: what the share is of."""
     share_right: float | None
     """``None`` if there is no verdict at all."""
+    standard_error: float | None
+    """Of the share, cluster-robust over groups; ``None`` with fewer than two."""
+    groups: int
+    """Independent groups of questions with a verdict."""
     interval: Interval | None
     """Of the share."""
     interval_kind: str
@@ -73,6 +77,8 @@ class WrittenScores(Record):
         found: dict[str, float] = {}
         if self.share_right is not None and self.lowest is not None and self.highest is not None:
             found |= {"share_right": self.share_right, "lowest": self.lowest, "highest": self.highest}
+        if self.standard_error is not None:
+            found["share_right_se"] = self.standard_error
         if self.interval is not None:
             found |= {"share_right_low": self.interval.low, "share_right_high": self.interval.high}
         if self.texts:
@@ -92,7 +98,8 @@ def summarise_written(questions: Sequence[OpenQuestion], graded: Sequence[Graded
     ordered = sorted(graded, key=lambda each: (each.id, each.sample))
     judged = [each for each in ordered if each.grade in JUDGED]
     right = sum(each.grade == "right" for each in judged)
-    interval, kind = _interval(judged, groups)
+    estimate = _estimate(judged, groups) if judged else None
+    interval, kind = _interval(judged, estimate) if estimate else (None, "no verdict, no interval")
     undecided = len(ordered) - len(judged)
     at, of = _pass_at(judged, ordered)
     written = [each for each in ordered if each.grade != "unwritten"]
@@ -103,6 +110,8 @@ def summarise_written(questions: Sequence[OpenQuestion], graded: Sequence[Graded
         right=right,
         judged=len(judged),
         share_right=right / len(judged) if judged else None,
+        standard_error=estimate.standard_error if estimate else None,
+        groups=estimate.clusters if estimate else 0,
         interval=interval,
         interval_kind=kind,
         lowest=right / len(ordered) if ordered else None,
@@ -123,15 +132,15 @@ def pass_at(k: int, *, right: int, texts: int) -> float:
     return 1.0 - comb(texts - right, k) / comb(texts, k)
 
 
-def _interval(judged: Sequence[Graded], groups: Mapping[str, str]) -> tuple[Interval | None, str]:
-    if not judged:
-        return None, "no verdict, no interval"
-    clusters = [groups[each.id] for each in judged]
-    if len(set(clusters)) == len(clusters):
+def _estimate(judged: Sequence[Graded], groups: Mapping[str, str]) -> Estimate:
+    _, numbers = np.unique([groups[each.id] for each in judged], return_inverse=True)
+    return mean_estimate(np.array([float(each.grade == "right") for each in judged]), numbers.astype(np.int64))
+
+
+def _interval(judged: Sequence[Graded], estimate: Estimate) -> tuple[Interval | None, str]:
+    if estimate.clusters == len(judged):
         right = sum(each.grade == "right" for each in judged)
         return clopper_pearson(right, len(judged), level=LEVEL), "exact binomial"
-    _, numbers = np.unique(clusters, return_inverse=True)
-    estimate = mean_estimate(np.array([float(each.grade == "right") for each in judged]), numbers.astype(np.int64))
     if len({each.grade == "right" for each in judged}) == 1:  # no spread, which says nothing of the error
         agreed = estimate.clusters if judged[0].grade == "right" else 0
         kind = f"exact binomial over {estimate.clusters} groups, for all texts agree"
