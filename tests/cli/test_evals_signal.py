@@ -83,3 +83,19 @@ def test_wrong_groups_are_one_line_and_exit_2(named, capsys):
         code, out, err = run(capsys, *arguments)
         assert (code, out, err.count("\n")) == (2, "", 1)
         assert message in err
+
+
+def test_repeats_that_are_all_alike_leave_the_noise_unknown(tmp_path, capsys):
+    """One pair of equal repeats has no spread, and that says nothing of a third one."""
+    items = synthetic_items(40)
+    given = []
+    for model in range(3):
+        folder = write_folder(tmp_path, items, synthetic_scores(items, seed=model, gain=2.0 * model), name=f"m{model}")
+        given += [f"m{model}={folder}"] * 2
+    code, out, _ = run(capsys, *given)
+    assert code == 3
+    assert "no noise" not in out
+    assert all(" unknown " in line for line in out.splitlines() if line.startswith(("answer_bpb  ", "accuracy_raw  ")))
+    assert "which does not say that" in out
+    assert "answer_bpb: 0 of 40 items surely carry signal" in out
+    assert max(map(len, out.splitlines())) <= 80

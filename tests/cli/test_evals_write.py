@@ -155,3 +155,56 @@ def test_gsm8k_has_a_gold_number_everywhere_and_its_grader_passes_its_controls(t
     assert {cheats[name]["times"] for name in ("nothing", "the prompt again", "the answer among many")} == {0}
     constant = next(rate for name, rate in cheats.items() if name.startswith("always"))
     assert 0 < constant["times"] / constant["of"] < 0.05
+
+
+def test_examples_stand_in_front_with_their_worked_answers_and_compare_matches_by_id(tmp_path, capsys, questions):
+    examples = tmp_path / "examples.jsonl"
+    rows = [json.loads(line) for line in questions.read_text().splitlines()[:3]]
+    more = [{"id": f"e{n}", "question": f"What is {n} + 1?", "answer": f"{n} + 1\n#### {n + 1}"} for n in range(50, 53)]
+    examples.write_text("\n".join(map(json.dumps, [*rows, *more])))
+    template = ("--template", "Q: {prompt}\\nA:", "--stop", "\\nQ:")
+    shown = (*template, "--shots", 2, "--shots-from", examples, "--shots-seed", 3)
+    folders = []
+    with loopback_endpoint(MODEL) as server:
+        for chosen in (template, shown):
+            code, out, err = run(capsys, questions, "--model", server.url, *options(tmp_path, "--json", *chosen))
+            assert code == 0
+            folders.append(json.loads(out)["folder"])
+        asked = [request for request in server.requests if request.get("stop") == ["\nQ:"]]
+    assert "12 questions, 2 examples in front of each, seed 3, 12 texts" in err
+    prompts = {request["prompt"] for request in asked if request["prompt"].count("Q:") == 3}
+    assert len(prompts) == 12
+    for prompt in prompts:
+        *before, last = prompt.split("\n\n")
+        assert len(before) == 2
+        assert last.startswith("Q: What is ")
+        assert last.endswith("?\nA:")
+        assert all(each.partition("\nA:")[0] != last.partition("\nA:")[0] for each in before)
+        assert all("\nA: " in each and "\n#### " in each for each in before)
+    with pytest.raises(SystemExit) as ended:
+        main(["evals", "compare", *folders])
+    assert ended.value.code == 2
+    assert "--by id" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as ended:
+        main(["evals", "compare", *folders, "--by", "id"])
+    assert ended.value.code in (0, 3)
+    assert "the prompts of 12 items differ" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--check", "number", "--shots", 2), "say --shots-from"),
+        (("--check", "regex", "--shots", 2, "--shots-from", "EXAMPLES"), "holds patterns and no answers to show"),
+        (("--check", "json_schema", "--shots", 2, "--shots-from", "EXAMPLES"), "holds schemas and no answers"),
+        (("--check", "number", "--shots", 12, "--shots-from", "EXAMPLES"), "11 examples are not item"),
+        (("--check", "number", "--shots", -1, "--shots-from", "EXAMPLES"), "must not be negative"),
+    ],
+)
+def test_examples_that_cannot_be_shown_are_one_line(capsys, tmp_path, questions, arguments, says):
+    named = [questions if each == "EXAMPLES" else each for each in arguments]
+    code, out, err = run(
+        capsys, questions, "--model", "memory", "--extract", "last_number", *named, "--out", tmp_path / "r"
+    )
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert says in err

@@ -5,6 +5,7 @@ import pytest
 
 from wholestack.errors import InputError
 from wholestack.evals.curves import judge_curves
+from wholestack.evals.jumps import detectable_jump
 from wholestack.evals.measured import Numbers
 
 X = np.geomspace(1e7, 1e10, 12)
@@ -40,10 +41,23 @@ def test_the_report_names_the_metric_that_makes_the_jump():
     report = judge_curves(checkpoints(), WAYS, x="tokens")
     assert _shapes(report) == {"exact_match": "jumps", "answer_bpb": "smooth", "choice_nll": "smooth"}
     assert report.status == "warn"
-    assert any(
-        "no jump under answer_bpb and choice_nll: it is in exact_match, unless the errors" in each
-        for each in report.conclusions
-    )
+    assert any("no jump under answer_bpb and choice_nll: it is in exact_match" in each for each in report.conclusions)
+    said = [
+        each for each in report.conclusions if each.startswith("a jump like that of exact_match would have been seen")
+    ]
+    assert ["answer_bpb" in said[0], "choice_nll" in said[1]] == [True, True]
+    powers = [each.detectable_jump for each in report.curves]
+    assert powers[0] is None
+    assert all(0 < each.share < 1 and each.like == "exact_match" for each in powers[1:])
+
+
+def test_without_a_jump_nothing_is_said_of_power_and_errors_that_hide_everything_are_named():
+    (quiet,) = judge_curves(checkpoints(), {"answer_bpb": "lower"}, x="tokens").curves
+    assert quiet.detectable_jump is None
+    early = np.interp(np.arange(12), [0, 1, 11], [0.0, 0.9, 1.0])  # steep at the beginning is no acceleration
+    power = detectable_jump(X, -np.log2(P), np.full(12, 0.006), early, like="e", axis="logarithmic",
+                            rng=np.random.default_rng(0))  # fmt: skip
+    assert (power.size, power.share) == (None, None)
 
 
 def test_when_every_metric_jumps_the_metric_is_not_blamed():

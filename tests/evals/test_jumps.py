@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import LinearConstraint, minimize
 
-from wholestack.evals.jumps import jump_test, rising
+from wholestack.evals.jumps import _Test, detectable_jump, jump_test, rising
 
 X = np.geomspace(1e7, 1e10, 12)
 U = np.log(X / X[0]) / np.log(X[-1] / X[0])
@@ -107,8 +107,6 @@ def test_values_without_any_noise_are_judged():
 
 def test_the_distance_is_that_of_the_nearest_concave_curve():
     """Against a general solver: the statistic behind the p-value is what the module says it is."""
-    from wholestack.evals.jumps import _Test
-
     rng = np.random.default_rng(10)
     t, errors, y = U, rng.uniform(0.02, 0.05, 12), P**8 + 0.03 * rng.normal(size=12)
     rows = np.zeros((10, 12))
@@ -128,3 +126,35 @@ def test_the_distance_is_that_of_the_nearest_concave_curve():
 def test_rising_pools_neighbours_that_fall():
     assert rising(np.array([1.0, 3.0, 2.0, 4.0])).tolist() == [1.0, 2.5, 2.5, 4.0]
     assert rising(np.array([3.0, 1.0]), np.array([1.0, 3.0])).tolist() == [1.5, 1.5]
+
+
+@pytest.mark.parametrize(("known", "base"), [(True, "power law"), (True, "line"), (False, "line")])
+def test_a_jump_of_the_size_said_to_be_seen_is_seen_four_times_in_five_and_a_third_of_it_is_not(known, base):
+    rng = np.random.default_rng(12)
+    errors = np.linspace(0.01, 0.03, 12) if known else np.full(12, 0.02)
+    form = rising(P**20)
+    form = (form - form[0]) / (form[-1] - form[0])
+    truth = SMOOTH[base] if base == "line" else -SMOOTH[base]
+    values = _noisy(truth, errors, rng)
+    found = detectable_jump(
+        X, values, errors if known else None, form, like="exact", axis="logarithmic", rng=rng, alpha=0.05
+    )
+    assert found.share == found.size / np.ptp(values)
+
+    def seen(size, start):
+        curves = [_noisy(start + size * form, errors, rng) for _ in range(60)]
+        judged = [_judge(each, errors if known else None, rng, alpha=0.05, simulations=499) for each in curves]
+        return np.mean([each.shape in {"jumps", "accelerates"} for each in judged])
+
+    test = _Test(U, errors if known else None)
+    assert 0.6 <= seen(found.size, test.nearest(values)) <= 0.97
+    assert seen(found.size / 3, test.nearest(values)) <= 0.45
+
+
+def test_the_nearest_curve_is_concave_and_at_the_distance_of_the_test():
+    rng = np.random.default_rng(13)
+    errors, y = rng.uniform(0.02, 0.05, 12), P**8 + 0.03 * rng.normal(size=12)
+    test = _Test(U, errors)
+    nearest = test.nearest(y)
+    assert (np.diff(np.diff(nearest) / np.diff(U)) <= 1e-9).all()
+    assert np.sum(((y - nearest) / errors) ** 2) == pytest.approx(test._statistics(y)[1])

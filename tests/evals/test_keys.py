@@ -16,7 +16,8 @@ from wholestack.evals import items as items_module
 from wholestack.evals import results as results_module
 from wholestack.evals.memory import MemoryBackend
 from wholestack.evals.results import key_of, score_into
-from wholestack.evals.tasks import Shots, Task, pose
+from wholestack.evals.shots import Shots
+from wholestack.evals.tasks import Task, pose
 
 from .keys import Watched, scored_anew
 

@@ -7,7 +7,8 @@ from wholestack.errors import InputError, RecordError
 from wholestack.evals.backend import Writing
 from wholestack.evals.layouts import catalog
 from wholestack.evals.layouts.catalog import LAYOUTS
-from wholestack.evals.tasks import BUILT_IN, PURPOSES, Shots, Task, changed_files, open_task, pose, task_of
+from wholestack.evals.shots import Shots
+from wholestack.evals.tasks import BUILT_IN, PURPOSES, Task, changed_files, open_task, pose, task_of
 from wholestack.record import from_json, to_json
 
 from .layouts.rows import ROWS

@@ -102,6 +102,10 @@ def _print(report: CurveReport, notes: dict[str, str]) -> None:
         shapes = [by_axis[axis].shape if axis in by_axis else "-" for axis in ("logarithmic", "linear")]
         p_value = each.jumps[0].p_value
         shown = "-" if p_value is None else f"{p_value:.2g}"
-        print(f"{each.metric[:20]:<20}  {shapes[0]:<11}  {shapes[1]:<11}  {shown:<7}  {each.straightness.look}")
+        print(f"{_cut(each.metric, 20):<20}  {shapes[0]:<11}  {shapes[1]:<11}  {shown:<7}  {each.straightness.look}")
     print(f"\np is of so much acceleration in a smooth curve, tested at {report.alpha:g} for each metric")
     print(stands_for(notes))
+
+
+def _cut(name: str, width: int) -> str:
+    return name if len(name) <= width else f"{name[: width - 3]}..."

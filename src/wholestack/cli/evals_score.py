@@ -15,6 +15,7 @@ from wholestack.cli.evals_goal import GOALS, stands_for
 from wholestack.cli.evals_model import COMPUTING, ModelOptions
 from wholestack.cli.evals_progress import ScoringWatcher
 from wholestack.cli.output import print_json
+from wholestack.cli.typed import typed
 from wholestack.errors import InputError
 from wholestack.evals.backend import Expense
 from wholestack.evals.calibration import Calibration, TemperatureFit
@@ -23,7 +24,8 @@ from wholestack.evals.items import ItemSet
 from wholestack.evals.proxies import proxy_notes
 from wholestack.evals.results import PER_ITEM_FILE, Result, items_left, score_into
 from wholestack.evals.scores import Metric
-from wholestack.evals.tasks import PURPOSES, Shots, Task, changed_files, open_task, pose
+from wholestack.evals.shots import Shots
+from wholestack.evals.tasks import PURPOSES, Task, changed_files, open_task, pose
 from wholestack.finding import EXIT_OK, EXIT_UNKNOWN
 from wholestack.record import to_builtins
 
@@ -106,8 +108,8 @@ def score(
     asked = _task(
         task,
         layout=layout,
-        template=_typed(template),
-        delimiter=_typed(delimiter),
+        template=None if template is None else typed(template),
+        delimiter=None if delimiter is None else typed(delimiter),
         letters=letters,
         shots=shots,
         shots_seed=shots_seed,
@@ -165,11 +167,6 @@ def _task(
             seed=known.seed if shots_seed is None else shots_seed,
         )
     return replace(task, **changes)  # type: ignore[arg-type]  # names and types stand above
-
-
-def _typed(text: str | None) -> str | None:
-    """A shell hands a backslash and an n over as they are; nobody who types them means them."""
-    return text if text is None else text.replace("\\n", "\n").replace("\\t", "\t")
 
 
 def _before(item_set: ItemSet, expense: Expense | None) -> str:

@@ -14,7 +14,7 @@ from wholestack.evals.loading import load_scored
 from wholestack.evals.patterns import TOO_SLOW, Bounded, TooSlowError
 from wholestack.evals.proxies import proxy_notes
 from wholestack.evals.scored import ScoredItems
-from wholestack.evals.signal import FEWEST_MODELS, ITEMS_SHOWN, MetricSignal, SignalReport, SignalToNoise, signal_report
+from wholestack.evals.signal import ITEMS_SHOWN, MetricSignal, SignalReport, SignalToNoise, signal_report
 from wholestack.finding import EXIT_OK, EXIT_UNKNOWN
 from wholestack.record import to_builtins
 
@@ -60,7 +60,7 @@ def signal(
         print_json(to_builtins(found) | {"stands_for": notes})
     else:
         print("\n".join([*_lines(found, max(0, shown)), "", stands_for(notes)]))
-    return EXIT_UNKNOWN if len(found.models) < FEWEST_MODELS else EXIT_OK
+    return EXIT_OK if found.can_tell else EXIT_UNKNOWN
 
 
 def _grouped(results: Sequence[str], pattern: str) -> dict[str, list[ScoredItems]]:
@@ -109,18 +109,21 @@ def _lines(found: SignalReport, shown: int) -> Iterator[str]:
     yield "signal: spread between models, noise taken out; noise: spread over repeats."
     yield "decides: pairs of models that single runs order as the mean of their other"
     yield "runs does. Below a ratio of 1, one run of each model decides little."
+    if any(part.ratio is None for each in found.metrics for part in (each.whole, *(s.found for s in each.sources))):
+        yield "unknown: the repeats of each model are all alike there, which does not say that"
+        yield "others would be; the signal may then hold noise as well."
     yield "surely: at most one in ten of the items named carries none; more models and"
     yield "repeats would name more."
 
 
 def _row(name: str, found: SignalToNoise, *, indent: str = "") -> str:
     ratio = "-" if found.ratio is None else f"{found.ratio:.2f}"
-    span = f"{found.interval.low:.2f} to {found.interval.high:.2f}" if found.interval else "no noise at all"
+    span = f"{found.interval.low:.2f} to {found.interval.high:.2f}" if found.interval else "unknown"
+    decides = "unknown" if found.decision_accuracy is None else f"{found.decision_accuracy:.0%}"
+    noise = "unknown" if found.ratio is None else f"{found.noise:.4f}"
     label = f"{indent}{name}"
     label = label if len(label) <= 24 else f"{label[:21]}..."
-    return (
-        f"{label:<24} {found.signal:>8.4f} {found.noise:>8.4f} {ratio:>7}  {span:<16} {found.decision_accuracy:>8.0%}"
-    )
+    return f"{label:<24} {found.signal:>8.4f} {noise:>8} {ratio:>7}  {span:<16} {decides:>8}"
 
 
 def _by_source(each: MetricSignal) -> Iterator[str]:
@@ -138,4 +141,4 @@ def _by_item(each: MetricSignal, shown: int) -> Iterator[str]:
     for item in [item for item in items.ratios if item.carries_signal][:shown]:
         ratio = "      -" if item.ratio is None else f"{item.ratio:>7.2f}"
         label = f"{item.id}  {item.source}"
-        yield f"  {ratio}  {label[:68]}"
+        yield f"  {ratio}  {label if len(label) <= 68 else f'{label[:65]}...'}"

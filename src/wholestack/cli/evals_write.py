@@ -13,8 +13,10 @@ from rich.table import Table
 from wholestack.cli.evals_model import COMPUTING, ModelOptions
 from wholestack.cli.evals_progress import ScoringWatcher
 from wholestack.cli.output import print_json
+from wholestack.cli.typed import typed
 from wholestack.errors import InputError
 from wholestack.evals.backend import Expense, Writing
+from wholestack.evals.shots import Shots
 from wholestack.evals.tasks import PURPOSES, Task, open_task
 from wholestack.evals.written.answering import Written, prompts_left, write_into
 from wholestack.evals.written.checkers import checker_named
@@ -22,7 +24,7 @@ from wholestack.evals.written.controls import Controls, GraderError, Rate, measu
 from wholestack.evals.written.extraction import extraction_named
 from wholestack.evals.written.grading import Grader
 from wholestack.evals.written.judging import WrittenMetrics, graded_path, judge_into
-from wholestack.evals.written.questions import QuestionSet, read_questions
+from wholestack.evals.written.questions import QuestionSet, read_questions, with_examples
 from wholestack.evals.written.summary import WrittenScores
 from wholestack.finding import EXIT_OK, EXIT_UNKNOWN
 from wholestack.record import to_builtins
@@ -31,6 +33,8 @@ Flag = Annotated[bool, Parameter(negative="")]
 Stops = Annotated[tuple[str, ...], Parameter(negative="")]
 WIDTH = 80
 MAX_TOKENS = 256
+WITHOUT_ANSWERS = {"regex": "patterns", "json_schema": "schemas"}
+"""Checkers whose right answers are none that could be shown."""
 NOTHING_LEFT = "every text is there from before, nothing is asked for"
 
 
@@ -44,6 +48,10 @@ def write(
     check: str | None = None,
     gold: str | None = None,
     template: str | None = None,
+    delimiter: str | None = None,
+    shots: int | None = None,
+    shots_from: Path | None = None,
+    shots_seed: int | None = None,
     max_tokens: int | None = None,
     stop: Stops = (),
     temperature: float | None = None,
@@ -83,11 +91,20 @@ def write(
     gold
         Rule that takes the right answer out of the file's answer, such as marker:#### for GSM8K.
     template
-        Text round the prompt, with {prompt} and {choices} in it.
+        Text round the prompt, with {prompt} and {choices} in it; \\n is a new line.
+    delimiter
+        Stands between an example and its answer; default one space.
+    shots
+        Examples in front of every question, with their answers as the file has them; never the question itself or
+        one of its group. Say --stop too, or a model goes on with questions of its own.
+    shots_from
+        File of the examples, in the same form as the questions.
+    shots_seed
+        Which examples, and in which order.
     max_tokens
         Most tokens of a text; default 256.
     stop
-        The text ends in front of it; may be given several times.
+        The text ends in front of it; may be given several times; \\n is a new line.
     temperature
         0 (default) takes the likeliest token.
     seed
@@ -105,18 +122,28 @@ def write(
     json
         Print one JSON document.
     """
-    asked = _task(task, purpose=purpose, extract=extract, check=check, template=template)
-    writing = _writing(asked, max_tokens=max_tokens, stop=stop, temperature=temperature, seed=seed)
-    grader = Grader(extraction=extraction_named(asked.extraction), checker=checker_named(asked.checker))
-    read = read_questions(
-        questions, template=asked.template, gold=extraction_named(gold) if gold else None, limit=limit
+    asked = _task(
+        task,
+        purpose=purpose,
+        extract=extract,
+        check=check,
+        template=None if template is None else typed(template),
+        delimiter=None if delimiter is None else typed(delimiter),
     )
+    examples = _shots(asked, shots, shots_seed, shots_from)
+    writing = _writing(asked, max_tokens=max_tokens, stop=tuple(map(typed, stop)), temperature=temperature, seed=seed)
+    grader = Grader(extraction=extraction_named(asked.extraction), checker=checker_named(asked.checker))
+    golden = extraction_named(gold) if gold else None
+    read = read_questions(questions, template=asked.template, gold=golden, limit=limit)
+    if examples and shots_from:
+        between = " " if asked.delimiter is None else asked.delimiter
+        read = with_examples(read, examples, shots_from, template=asked.template, gold=golden, delimiter=between)
     controls = try_controls(read.questions, grader)
     grader_error = measure_grader(read_labelled(labelled, read), grader) if labelled else None
     backend = computing.open(model)
     left = prompts_left(out, questions.stem, backend.identity, read, writing, samples=samples)
     expense = backend.expense((), left, writing) if left else None
-    print(_before(read, samples, expense), file=sys.stderr)
+    print(_before(read, samples, examples, expense), file=sys.stderr)
     if estimate:
         if json:
             announced = {"questions": len(read.questions), "expense": to_builtins(expense) if expense else None}
@@ -141,18 +168,25 @@ def write(
 
 
 def _task(
-    name: str | None, *, purpose: str | None, extract: str | None, check: str | None, template: str | None
+    name: str | None,
+    *,
+    purpose: str | None,
+    extract: str | None,
+    check: str | None,
+    template: str | None,
+    delimiter: str | None,
 ) -> Task:
     """The named task with what the options change of it."""
     task = open_task(name) if name else Task(name="", purpose="reasoning", template="{prompt}")
-    given = {"purpose": purpose, "extraction": extract, "checker": check, "template": template}
+    given = {
+        "purpose": purpose, "extraction": extract, "checker": check, "template": template, "delimiter": delimiter,
+    }  # fmt: skip
     task = replace(task, **{key: value for key, value in given.items() if value is not None})  # type: ignore[arg-type]
     if task.purpose == "base":
         raise InputError(f"task {task.name} is for base competence", remedy="score it with wholestack evals score")
-    if task.shots is not None or task.answers != "texts":
+    if task.answers != "texts":
         raise InputError(
-            f"task {task.name}: examples and letters are not put in front of written answers",
-            remedy="write them into its template",
+            f"task {task.name}: letters are chosen and not written", remedy="write {choices} into its template"
         )
     for option, value, done in (
         ("extract", task.extraction, "taken out of the text"),
@@ -161,6 +195,23 @@ def _task(
         if not value:
             raise InputError(f"nothing says how answers are to be {done}", remedy=f"say --{option}, see --help")
     return task if task.template else replace(task, template="{prompt}")
+
+
+def _shots(task: Task, count: int | None, seed: int | None, path: Path | None) -> Shots | None:
+    """Examples that are to stand in front, where there are any."""
+    known = task.shots or Shots(count=0)
+    shots = replace(known, count=known.count if count is None else count, seed=known.seed if seed is None else seed)
+    if shots.count == 0:
+        return None
+    if path is None:
+        raise InputError(f"{shots.count} examples are to stand in front", remedy="say --shots-from FILE")
+    kind = task.checker.partition(":")[0]
+    if kind in WITHOUT_ANSWERS:
+        raise InputError(
+            f"the file of checker {kind} holds {WITHOUT_ANSWERS[kind]} and no answers to show",
+            remedy="write examples into the template",
+        )
+    return shots
 
 
 def _writing(
@@ -175,10 +226,11 @@ def _writing(
     )
 
 
-def _before(questions: QuestionSet, samples: int, expense: Expense | None) -> str:
+def _before(questions: QuestionSet, samples: int, shots: Shots | None, expense: Expense | None) -> str:
     """What is known before anything is written; the expense is that of what is left."""
     asked = len(questions.questions)
-    return f"{asked:,} questions, {asked * samples:,} texts: {_expense(expense) if expense else NOTHING_LEFT}"
+    shown = f", {shots.count} examples in front of each, seed {shots.seed}" if shots else ""
+    return f"{asked:,} questions{shown}, {asked * samples:,} texts: {_expense(expense) if expense else NOTHING_LEFT}"
 
 
 def _expense(expense: Expense) -> str:

@@ -6,14 +6,14 @@ Which metric jumps (``wholestack.evals.jumps``), which curve looks clean only be
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from wholestack.errors import InputError
 from wholestack.evals.goals import Better
-from wholestack.evals.jumps import ALPHA, Axis, JumpTest, jump_test
+from wholestack.evals.jumps import ALPHA, Axis, DetectableJump, JumpTest, detectable_jump, jump_test, rising
 from wholestack.evals.measured import Numbers
 from wholestack.evals.statistics import Floats
 from wholestack.evals.straightness import Straightness, straightness
@@ -49,6 +49,8 @@ class CurveJudgement(Record):
     """On the logarithmic axis, then on the linear one."""
     straightness: Straightness
     """On every way of drawing."""
+    detectable_jump: DetectableJump | None = None
+    """Where it is smooth and another metric jumps: the smallest such jump that it would have shown."""
 
     @property
     def shape(self) -> str:
@@ -98,6 +100,7 @@ def judge_curves(
         _judge(name, way, placed, x, rng=np.random.default_rng([seed, place]), alpha=alpha)
         for place, (name, way) in enumerate(directions.items())
     )
+    curves = _with_power(curves, seed=seed, alpha=alpha)
     return CurveReport(
         x=x, alpha=alpha, curves=curves, conclusions=tuple(_conclusions(curves, x)), status=_status(curves)
     )
@@ -139,6 +142,38 @@ def _judge(
         ),
         jumps=tuple(jump_test(places, values, errors, axis=axis, rng=rng, alpha=alpha) for axis in axes),
         straightness=straightness(places, values, errors, rng=rng),
+    )
+
+
+def _with_power(curves: Sequence[CurveJudgement], *, seed: int, alpha: float) -> tuple[CurveJudgement, ...]:
+    """Smooth curves beside one that jumps, with what their errors would have let them show of such a jump."""
+    jumping = next((each for each in curves if each.shape == "jumps"), None)
+    if jumping is None:
+        return tuple(curves)
+    return tuple(
+        replace(each, detectable_jump=_power(each, jumping, rng=np.random.default_rng([seed, place, 1]), alpha=alpha))
+        if each.shape == "smooth"
+        else each
+        for place, each in enumerate(curves)
+    )
+
+
+def _power(curve: CurveJudgement, jumping: CurveJudgement, *, rng: np.random.Generator, alpha: float) -> DetectableJump:
+    axis = jumping.jumps[0].axis
+    (x, values, errors), (jump_x, jump_values, jump_errors) = _arrays(curve), _arrays(jumping)
+    turned = jump_values if jumping.better == "higher" else -jump_values
+    taken = rising(turned, None if jump_errors is None else jump_errors**-2.0)
+    at, jump_at = (np.log(each) if axis == "logarithmic" else each for each in (x, jump_x))
+    form = np.interp(at, jump_at, (taken - taken[0]) / (taken[-1] - taken[0]))
+    return detectable_jump(x, values, errors, form, like=jumping.metric, axis=axis, rng=rng, alpha=alpha)
+
+
+def _arrays(curve: CurveJudgement) -> tuple[Floats, Floats, Floats | None]:
+    errors = [point.error for point in curve.points if point.error is not None]
+    return (
+        np.array([point.x for point in curve.points]),
+        np.array([point.value for point in curve.points]),
+        np.array(errors) if len(errors) == len(curve.points) else None,
     )
 
 
@@ -193,8 +228,9 @@ def _about_jumps(curves: Sequence[CurveJudgement], x: str) -> list[str]:
     if jumping and smooth:
         found.append(
             f"the same checkpoints show no jump under {_and([each.metric for each in smooth])}: it is in"
-            f" {_and([each.metric for each in jumping])}, unless the errors of the others hide one"
+            f" {_and([each.metric for each in jumping])}"
         )
+        found += [_hidden(each.metric, each.detectable_jump) for each in smooth if each.detectable_jump]
     elif jumping:
         found.append("no metric of these checkpoints is smooth, so the metric alone does not explain the jump")
     gentle = [each.metric for each in curves if each.shape == "accelerates"]
@@ -209,6 +245,15 @@ def _about_jumps(curves: Sequence[CurveJudgement], x: str) -> list[str]:
     if unknown:
         found.append(f"{_and(unknown)} has fewer than five checkpoints: too few to tell a jump from a curve")
     return found
+
+
+def _hidden(metric: str, power: DetectableJump) -> str:
+    if power.size is None:
+        return f"the errors of {metric} would hide a jump like that of {power.like}, however large"
+    return (
+        f"a jump like that of {power.like} would have been seen in {metric} ({power.power:.0%} of times) from"
+        f" {power.size:.2g} on, {power.share:.0%} of its whole change; a smaller one may be hidden"
+    )
 
 
 def _about_axes(curves: Sequence[CurveJudgement]) -> list[str]:

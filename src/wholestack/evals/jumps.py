@@ -37,6 +37,9 @@ JUMP_SHARE = 0.5
 JUMP_WIDTH = 0.25
 """Of the axis."""
 
+_DRAWS, _FEWEST_DRAWS = 999, 399
+_DOUBLINGS, _HALVINGS = 14, 7
+
 Shape = Literal["smooth", "accelerates", "jumps", "no change", "unknown"]
 Axis = Literal["linear", "logarithmic"]
 
@@ -57,6 +60,20 @@ class JumpTest(Record):
     """x where that quarter begins."""
     end: float | None
     """x where it ends."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DetectableJump(Record):
+    """The smallest jump that a curve without one would have shown."""
+
+    like: str
+    """Metric whose jump has the form that was tried."""
+    size: float | None
+    """Change by the jump, in the unit of the curve's own metric; ``None`` where one of any size would be hidden."""
+    share: float | None
+    """The same as a share of the curve's whole change; ``None`` with it."""
+    power: float
+    """How often a jump of this size fails the test for diminishing returns."""
 
 
 def jump_test(
@@ -100,6 +117,56 @@ def jump_test(
     return JumpTest(axis=axis, shape=shape, p_value=p_shape, share=share, begin=begin, end=end)
 
 
+def detectable_jump(
+    x: Floats,
+    values: Floats,
+    errors: Floats | None,
+    form: Floats,
+    *,
+    like: str,
+    axis: Axis,
+    rng: np.random.Generator,
+    alpha: float = ALPHA,
+    power: float = 0.8,
+) -> DetectableJump:
+    """The smallest jump of a form that this curve would have shown: what "no jump" is worth.
+
+    To the nearest curve of diminishing returns a jump is added, with noise as the errors say, or as neighbours scatter
+    where these are not known. The same draws serve for every size, and the size is found by halving.
+
+    Args:
+        x: ``[points]``, five or more, rising, above zero for a logarithmic axis.
+        values: ``[points]``.
+        errors: ``[points]`` above zero, or ``None``.
+        form: ``[points]``, rising from 0 to 1.
+        like: Whose form it is.
+        axis: How to take x.
+        rng: Source of the draws.
+        alpha: Level of the test.
+        power: How often the jump is to be seen.
+    """
+    place = np.log(x) if axis == "logarithmic" else x
+    test = _Test((place - place[0]) / (place[-1] - place[0]), errors)
+    y = values * test.direction(values)
+    spread = test.spread(y)
+    draws = max(_FEWEST_DRAWS, min(_DRAWS, 40_000 // len(y)))
+    critical = test.critical_value(spread * rng.normal(size=(draws, len(y))), alpha)
+    base, noise = test.nearest(y), spread * rng.normal(size=(draws // 4, len(y)))
+
+    def seen(size: float) -> bool:
+        return test.rate_above(base + size * form + noise, critical) >= power
+
+    whole = float(np.ptp(y))
+    largest = next((size for size in whole * 2.0 ** np.arange(-6, _DOUBLINGS) if seen(size)), None)
+    if largest is None:
+        return DetectableJump(like=like, size=None, share=None, power=power)
+    smallest = 0.0
+    for _ in range(_HALVINGS):
+        middle = (smallest + largest) / 2
+        smallest, largest = (smallest, middle) if seen(middle) else (middle, largest)
+    return DetectableJump(like=like, size=float(largest), share=float(largest) / whole, power=power)
+
+
 def rising(values: Floats, weights: Floats | None = None) -> Floats:
     """The nearest curve that never falls: pools neighbours that do (Ayer et al. 1955)."""
     blocks: list[tuple[float, float, int]] = []
@@ -122,8 +189,8 @@ class _Test:
         self._t = t
         line = np.column_stack([np.ones(len(t)), t]) * self._scale[:, None]
         self._line, _ = np.linalg.qr(line)
-        hinges = -np.maximum(t[:, None] - t[None, 1:-1], 0) * self._scale[:, None]
-        self._hinges = self._without_line(hinges)
+        self._bends = -np.maximum(t[:, None] - t[None, 1:-1], 0) * self._scale[:, None]
+        self._hinges = self._without_line(self._bends)
 
     def direction(self, values: Floats) -> float:
         """+1 where the curve rises from left to right on the whole, else -1."""
@@ -139,6 +206,26 @@ class _Test:
         reached = simulated >= np.array(self._statistics(y)) * (1 - 1e-9)
         p_change, p_shape = (1 + reached.sum(axis=0)) / (1 + draws)
         return float(p_change), float(p_shape)
+
+    def spread(self, y: Floats) -> Floats:
+        """``[points]``, standard deviation of the noise: as the errors say, or as neighbours scatter."""
+        return self._errors if self._errors is not None else np.full(len(y), self._between_neighbours(y) ** 0.5)
+
+    def nearest(self, y: Floats) -> Floats:
+        """The nearest curve of diminishing returns."""
+        scaled = y * self._scale
+        weights, _ = nnls(self._hinges, self._without_line(scaled))
+        bent = self._bends @ weights
+        return np.asarray((bent + self._line @ (self._line.T @ (scaled - bent))) / self._scale)
+
+    def critical_value(self, noise: Floats, alpha: float) -> float:
+        """What the distance must exceed for a p-value below alpha, from ``[draws, points]`` of noise alone."""
+        simulated = np.sort([self._statistics(row)[1] for row in noise])[::-1]
+        return float(simulated[max(0, int(np.ceil(alpha * (1 + len(noise)) - 1)) - 1)])
+
+    def rate_above(self, curves: Floats, critical: float) -> float:
+        """Share of ``[draws, points]`` whose distance exceeds a value."""
+        return float(np.mean([self._statistics(row)[1] > critical for row in curves]))
 
     def _statistics(self, y: Floats) -> tuple[float, float]:
         scaled = y * self._scale

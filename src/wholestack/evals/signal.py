@@ -59,11 +59,12 @@ class SignalToNoise(Record):
     noise: float
     """Standard deviation over the repeats of one model."""
     ratio: float | None
-    """Signal over noise; ``None`` where repeats do not differ at all."""
+    """Signal over noise; ``None`` where repeats do not differ at all: then the noise is unknown and not zero."""
     interval: Interval | None
     """Of the ratio; ``None`` with it."""
-    decision_accuracy: float
-    """Share of pairs of models that single runs order as the mean of the other runs; a draw counts one half."""
+    decision_accuracy: float | None
+    """Share of pairs of models that single runs order as the mean of the other runs; a draw counts one half. ``None``
+    with the ratio: repeats that are all alike say nothing of how others would order the models."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +139,11 @@ class SignalReport(Record):
     warnings: tuple[str, ...]
     """What keeps these numbers from saying more."""
     metrics: tuple[MetricSignal, ...]
+
+    @property
+    def can_tell(self) -> bool:
+        """Whether every metric has a noise and the models are enough for a spread between them."""
+        return len(self.models) >= FEWEST_MODELS and all(each.whole.ratio is not None for each in self.metrics)
 
 
 def signal_report(
@@ -228,7 +234,7 @@ def signal_to_noise(values: Floats, weights: Floats, *, level: float = 0.95) -> 
         noise=float(np.sqrt(within)),
         ratio=ratio,
         interval=None if noise_free else _ratio_interval(between / within, models, repeats, level),
-        decision_accuracy=decision_accuracy(metric),
+        decision_accuracy=None if noise_free else decision_accuracy(metric),
     )
 
 
@@ -260,7 +266,8 @@ def per_item(values: Floats, ids: Sequence[str], sources: Sequence[str]) -> PerI
     models, repeats, items = _shape(values)
     between, within = _mean_squares(values)
     if not within.any():
-        strength, p_values, ratios, lent = between, np.where(between > 0, 0.0, 1.0), [None] * items, None
+        # Repeats that are all alike measure no noise, so nothing can be told from it.
+        strength, p_values, ratios, lent = between, np.ones(items), [None] * items, None
     else:
         freedom = models * (repeats - 1)
         prior = _prior(within, freedom)

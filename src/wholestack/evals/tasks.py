@@ -5,8 +5,7 @@ no reasoning text), ``reasoning`` inside a loop (the model writes, the answer is
 checker judges what was written). It holds the layout of the questions, the template, the delimiter and the few-shot
 examples. All of it goes into the manifest of the item set, so a task with one word changed gives another metric.
 
-Few-shot examples come from a file of the same layout. They stand in an order that the seed and their ids decide; an
-item is shown the first of them that are not the item itself nor of its group.
+Few-shot examples come from a file of the same layout (``wholestack.evals.shots``).
 """
 
 import hashlib
@@ -23,6 +22,7 @@ from wholestack.evals.items import PLAIN, Found, Item, ItemSet, Wording, find_it
 from wholestack.evals.layouts.catalog import LAYOUTS, Reading, layout_named, read_questions
 from wholestack.evals.reading import read_file
 from wholestack.evals.rows import Refusal
+from wholestack.evals.shots import Example, Shots, put_in_front
 from wholestack.record import Record, digest, from_builtins, from_json, to_builtins
 
 Purpose = Literal["base", "reasoning", "usefulness"]
@@ -32,22 +32,6 @@ PURPOSES: dict[Purpose, str] = {
     "usefulness": "everyday usefulness: written, then judged by a checker",
 }
 """In the order and words of every report."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shots(Record):
-    """Examples with their answers that stand in front of every item."""
-
-    count: int
-    """Examples an item."""
-    seed: int = 0
-    """Decides which examples and in which order, together with their ids."""
-    file_sha256: str = ""
-    """Hash of the file that they are from; filled in when it is read."""
-    ids: tuple[str, ...] = ()
-    """Every example that any item was shown, in the order of the seed; filled in when they are drawn."""
-    separator: str = "\n\n"
-    """Stands between examples, and between them and the item."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,45 +155,23 @@ def task_of(item_set: ItemSet) -> Task | None:
 
 
 def _with_shots(items: Sequence[Item], task: Task, shots: Shots, path: Path) -> tuple[tuple[Item, ...], Shots]:
-    if shots.count < 0:
-        raise InputError(f"shots is {shots.count}, must not be negative")
     reading = read_questions(path, layout_named(task.layout))
-    if shots.file_sha256 not in ("", reading.sha256):
-        raise InputError(f"{path}: is not the file of examples that task {task.name} names by its hash")
     pool = find_items(reading, task.wording).items
-    ordered = sorted(pool, key=lambda example: digest("shots", shots.seed, example.id))
-    shown: set[str] = set()
-    posed = []
-    for item in items:
-        examples = _examples(item, ordered, shots.count, path)
-        shown |= {example.id for example in examples}
-        texts = [f"{example.context}{example.delimiter}{example.answer}" for example in examples]
-        posed.append(replace(item, context=shots.separator.join((*texts, item.context))))
-    ids = tuple(example.id for example in ordered if example.id in shown)
-    return tuple(posed), replace(shots, file_sha256=reading.sha256, ids=ids)
+    shown = put_in_front(
+        [_example(item) for item in items], [_example(item) for item in pool], shots, path=path, sha256=reading.sha256
+    )
+    posed = tuple(replace(item, context=prompt) for item, prompt in zip(items, shown.prompts, strict=True))
+    return posed, shown.shots
 
 
-def _examples(item: Item, ordered: Sequence[Item], count: int, path: Path) -> list[Item]:
-    """The first examples that give nothing of the item away."""
-    found: list[Item] = []
-    for example in ordered:
-        if len(found) == count:
-            break
-        if not _gives_away(example, item):
-            found.append(example)
-    if len(found) < count:
-        raise InputError(
-            f"{path}: {len(found)} examples are not item {item.id!r} nor of its group, {count} are asked for",
-            remedy="ask for fewer --shots, or name a file with more",
-        )
-    return found
-
-
-def _gives_away(example: Item, item: Item) -> bool:
-    """Ids may differ from file to file, so the text counts as well."""
-    if example.id == item.id or example.cluster == item.cluster:
-        return True
-    return example.context == item.context and set(example.choices) == set(item.choices)
+def _example(item: Item) -> Example:
+    return Example(
+        id=item.id,
+        group=item.cluster,
+        prompt=item.context,
+        answer=f"{item.delimiter}{item.answer}",
+        content=(item.context, frozenset(item.choices)),
+    )
 
 
 def _drawn(found: Found, limit: int, path: Path) -> tuple[tuple[Item, ...], tuple[Refusal, ...]]:

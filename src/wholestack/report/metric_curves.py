@@ -132,7 +132,7 @@ def _summary(report: CurveReport) -> Table:
         "metric",
         "on the logarithmic axis",
         "on the linear axis",
-        "p of diminishing returns",
+        "chance of such points if the gains only shrink (p)",
         "change in the fastest quarter",
         "straight line",
     )

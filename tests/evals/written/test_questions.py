@@ -103,3 +103,15 @@ def test_half_a_character_in_a_name_is_a_bad_line(key, tmp_path):
     path.write_text(json.dumps({"prompt": "a", "answer": "b", key: "\ud800"}))
     with pytest.raises(InputError, match="surrogate"):
         read_questions(path)
+
+
+def test_an_id_that_nobody_gave_stays_the_same_under_another_template_and_rule_for_the_right_answer(tmp_path):
+    path = tmp_path / "q.jsonl"
+    path.write_text(
+        '{"question": "2 + 2?", "answer": "two and two\\n#### 4"}\n{"question": "2 + 3?", "answer": "#### 5"}'
+    )
+    plain = read_questions(path)
+    worded = read_questions(path, template="Q: {prompt} A:", gold=extraction_named("marker:####"))
+    assert [each.id for each in plain.questions] == [each.id for each in worded.questions]
+    assert len({each.id for each in plain.questions}) == 2
+    assert plain.prompts_digest != worded.prompts_digest

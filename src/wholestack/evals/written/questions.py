@@ -16,6 +16,7 @@ from typing import Any, Self
 from wholestack.errors import InputError
 from wholestack.evals.reading import read_file
 from wholestack.evals.rows import NOT_TEXT
+from wholestack.evals.shots import Example, Shots, put_in_front
 from wholestack.evals.written.extraction import Extraction
 from wholestack.journal import write_atomic
 from wholestack.record import Record, digest, from_json, to_json
@@ -134,6 +135,45 @@ def read_questions(
     return QuestionSet(questions=tuple(_drawn(questions, limit)), sha256=hashlib.sha256(raw).hexdigest())
 
 
+def with_examples(
+    questions: QuestionSet, shots: Shots, path: Path, *, template: str, gold: Extraction | None, delimiter: str
+) -> QuestionSet:
+    """The same questions with examples in front, whose answers stand as their file has them, reasoning and all.
+
+    Args:
+        questions: What is asked.
+        shots: How many examples, and by which seed.
+        path: File of the examples, in the same form.
+        template: As of the questions.
+        gold: As of the questions.
+        delimiter: Stands between a prompt and its answer.
+
+    Raises:
+        InputError: the file cannot be read, or the examples do not suffice.
+    """
+    pool = read_questions(path, template=template, gold=gold)
+    shown = put_in_front(
+        [_example(each, delimiter) for each in questions.questions],
+        [_example(each, delimiter) for each in pool.questions],
+        shots,
+        path=path,
+        sha256=pool.sha256,
+    )
+    posed = zip(questions.questions, shown.prompts, strict=True)
+    return replace(questions, questions=tuple(replace(each, prompt=prompt) for each, prompt in posed))
+
+
+def _example(question: OpenQuestion, delimiter: str) -> Example:
+    answer = _first(question.row, "answer", "gold")
+    return Example(
+        id=question.id,
+        group=question.group,
+        prompt=question.prompt,
+        answer=f"{delimiter}{answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)}",
+        content=question.prompt,
+    )
+
+
 def _of_line(line: bytes, template: str, gold: Extraction | None) -> OpenQuestion:
     try:
         row = json.loads(line)
@@ -163,7 +203,8 @@ def _of_line(line: bytes, template: str, gold: Extraction | None) -> OpenQuestio
         "".join((posed, right, *choices, *names)).encode()
     except UnicodeEncodeError:
         raise InputError(NOT_TEXT) from None
-    identity = names[0] or digest(posed, right)
+    # Whatever the template and the rule for the right answer: by its id a question is found again under another prompt.
+    identity = names[0] or digest(prompt, choices, answer)
     group = names[1] or identity
     return OpenQuestion(id=identity, group=group, prompt=posed, gold=right, choices=tuple(choices), row=row)
 
