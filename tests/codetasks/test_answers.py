@@ -74,7 +74,7 @@ def test_the_value_before_a_line_and_its_visits_are_the_gold_choice(items: list[
         )
     for item, seen in zip(asked, oracle(tasks), strict=True):
         time = re.search(r"for the (\w+) time", item.question)
-        answer = seen[TIMES[time[1]]] if time else str(len(seen))
+        answer = seen[TIMES[time[1]]] if time else str(len(seen)) if item.question.startswith("How often") else seen[0]
         assert answer == item.choices[item.gold], item.context
 
 

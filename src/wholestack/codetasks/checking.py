@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from wholestack.codetasks.generating import draft, settle
+from wholestack.codetasks.drafting import draft, settle
 from wholestack.codetasks.item import LONGEST_LINE, VERSION, CodeItem, item_line, read_line
 from wholestack.codetasks.kinds.catalog import KINDS
 from wholestack.codetasks.levels import LEVELS

@@ -64,15 +64,24 @@ class Family:
         return " + ".join(site.misreading for site, left, right in pairs if left != right)
 
 
-def make_family(template: str, sites: Sequence[Site], draws: Draws) -> Family | None:
+def make_family(
+    template: str, sites: Sequence[Site], draws: Draws, *, may_open: Sequence[int] | None = None
+) -> Family | None:
     """Choose the sites that stay open, settle the others, and write the four members; ``None`` if they do not suffice.
 
     Two sites of different misreadings are preferred; a site within one form of another is taken like any other,
     and the family is refused later if that makes two results equal.
+
+    Args:
+        template: The program with its marks.
+        sites: All its sites.
+        draws: Where the choice comes from.
+        may_open: Numbers of the sites that may stay open; ``None`` for all.
     """
-    pairs = [pair for pair in combinations(range(len(sites)), 2) if all(len(sites[each].forms) == 2 for each in pair)]
+    numbers = range(len(sites)) if may_open is None else may_open
+    pairs = list(combinations([each for each in numbers if len(sites[each].forms) == 2], 2))
     different = [pair for pair in pairs if sites[pair[0]].misreading != sites[pair[1]].misreading]
-    options: list[tuple[int, ...]] = [(each,) for each, site in enumerate(sites) if len(site.forms) == MEMBERS]
+    options: list[tuple[int, ...]] = [(each,) for each in numbers if len(sites[each].forms) == MEMBERS]
     options = options or list(different or pairs)
     if not options:
         return None

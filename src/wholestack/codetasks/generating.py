@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
-from wholestack.codetasks.draws import Draws, item_seed
-from wholestack.codetasks.item import VERSION, CodeItem, item_line, seal
-from wholestack.codetasks.kinds.catalog import KINDS
-from wholestack.codetasks.kinds.kind import Draft, Kind, Question
+from wholestack.codetasks.drafting import draft, settle
+from wholestack.codetasks.draws import item_seed
+from wholestack.codetasks.item import CodeItem, item_line
+from wholestack.codetasks.kinds.catalog import KINDS, find_kind
+from wholestack.codetasks.kinds.kind import Kind
 from wholestack.codetasks.levels import HIGHEST, LEVELS, LOWEST
-from wholestack.codetasks.running import Run, Runs, run_jobs
+from wholestack.codetasks.running import Runs
 from wholestack.errors import InputError
 
 MOST_ITEMS = 1_000_000
@@ -26,11 +26,7 @@ BATCH = 1000
 """Drafts that are run together."""
 BARREN = 3000
 """Drafts of one cell in a row without a new item, after which the cell counts as used up."""
-NO_DRAFT = "these draws give no program"
-DIFFERS = "two runs differ"
 REPEATED = "the same question was there before"
-
-_HASH_SEEDS = (1, 2, 3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +66,11 @@ def cells_of(kinds: Sequence[str] = (), difficulties: Sequence[int] = ()) -> tup
     Raises:
         InputError: a kind or level that there is not.
     """
-    for name in kinds:
-        if name not in KINDS:
-            raise InputError(f"there is no kind {name!r}", remedy=f"choose among {', '.join(KINDS)}")
+    asked = [find_kind(name) for name in dict.fromkeys(kinds)] or list(KINDS.values())
     for level in difficulties:
         if level not in LEVELS:
             raise InputError(f"difficulty is {level}: {LOWEST} to {HIGHEST} is allowed")
-    return tuple(
-        Cell(KINDS[name], level) for level in sorted(set(difficulties)) or LEVELS for name in kinds or tuple(KINDS)
-    )
+    return tuple(Cell(kind, level) for level in sorted(set(difficulties)) or LEVELS for kind in asked)
 
 
 def make_items(
@@ -214,23 +206,6 @@ class _Stream:
         return -(-missing * (self._drafted + 2) // (self._new + 1)) if missing else 0
 
 
-@dataclass(slots=True)
-class _Trial:
-    """One draft on its way to an item."""
-
-    kind: Kind
-    difficulty: int
-    seed: int
-    draft: Draft | None
-    question: Question | str = NO_DRAFT
-    runs: Sequence[Sequence[Run]] = ()
-
-    @property
-    def result(self) -> CodeItem | str:
-        """The item, or why there is none."""
-        return self.question if isinstance(self.question, str) else _item(self, self.question)
-
-
 def _fill(streams: Sequence[_Stream], slots: int, tally: Tally, *, run: Runs, batch: int, processes: int) -> None:
     """Draft and run for the next slots, about ``batch`` drafts at most, at least one for each stream that is empty."""
     first = tally.written % len(streams)
@@ -238,76 +213,11 @@ def _fill(streams: Sequence[_Stream], slots: int, tally: Tally, *, run: Runs, ba
     for place, stream in enumerate(streams):
         items = (slots - 1 - (place - first) % len(streams)) // len(streams) + 1
         number = min(stream.drafts_for(items), max(1, batch // len(streams)))
-        plan.append((stream, _trials(stream.cell, stream.next_seeds(number))))
+        cell = stream.cell
+        plan.append((stream, [draft(cell.kind, cell.difficulty, each) for each in stream.next_seeds(number)]))
     settle([trial for _, trials in plan for trial in trials], run, processes=processes)
     for stream, trials in plan:
         stream.ready.extend(trial.result for trial in trials)
-
-
-def _trials(cell: Cell, seeds: Sequence[int]) -> list[_Trial]:
-    return [draft(cell.kind, cell.difficulty, seed) for seed in seeds]
-
-
-def draft(kind: Kind, difficulty: int, seed: int) -> _Trial:
-    """What a seed gives, before anything is run."""
-    return _Trial(kind, difficulty, seed, kind.draft(Draws(seed), LEVELS[difficulty]))
-
-
-def settle(trials: Sequence[_Trial], run: Runs, *, processes: int = 1) -> None:
-    """Run drafts, ask, and run what proves the answers in processes with other hash seeds."""
-    drafted = [(trial, trial.draft) for trial in trials if trial.draft]
-    first = run_jobs(
-        [job for _, each in drafted for job in each.jobs], run, hash_seed=_HASH_SEEDS[0], processes=processes
-    )
-    taken = iter(first)
-    for trial, each in drafted:
-        trial.question = each.ask([next(taken) for _ in each.jobs])
-    _prove(trials, run, hash_seed=_HASH_SEEDS[1], processes=processes)
-    _prove([trial for trial in trials if trial.kind.scouts], run, hash_seed=_HASH_SEEDS[2], processes=processes)
-
-
-def _prove(trials: Sequence[_Trial], run: Runs, *, hash_seed: int, processes: int) -> None:
-    """Run the jobs of every question; one that they do not bear out is a refusal."""
-    asked = [(trial, trial.question) for trial in trials if isinstance(trial.question, Question)]
-    taken = iter(
-        run_jobs([job for _, each in asked for job in each.jobs], run, hash_seed=hash_seed, processes=processes)
-    )
-    for trial, question in asked:
-        trial.runs = [next(taken) for _ in question.jobs]
-        if tuple(trial.kind.read(each) for runs in trial.runs for each in runs) != question.results:
-            trial.question = DIFFERS
-
-
-def _item(trial: _Trial, question: Question) -> CodeItem:
-    """The line of a question that was borne out."""
-    context = f"{question.program}\nQuestion: {question.text}\nAnswer:"
-    program_hash = sha256(question.program.encode()).hexdigest()
-    identity = sha256("\0".join((context, *question.choices)).encode()).hexdigest()[:16]
-    return seal(
-        CodeItem(
-            id=f"{trial.kind.name}-{trial.difficulty}-{identity}",
-            kind=trial.kind.name,
-            difficulty=trial.difficulty,
-            seed=trial.seed,
-            version=VERSION,
-            program=question.program,
-            question=question.text,
-            context=context,
-            choices=question.choices,
-            gold=question.gold,
-            misreadings=question.misreadings,
-            program_hash=program_hash,
-            trace=_trace(trial, question),
-            hash="",
-        )
-    )
-
-
-def _trace(trial: _Trial, question: Question) -> dict[str, Any]:
-    if question.shown is None:
-        return {"results": list(question.results)}
-    run = [each for runs in trial.runs for each in runs][question.shown]
-    return {"lines": run.lines, "steps": [list(step) for step in run.steps]}
 
 
 def _content(item: CodeItem) -> bytes:

@@ -50,11 +50,20 @@ def write_chain(w: Writer, x: Var, steps: int, *, inside: bool = False) -> Var:
     """
     for _ in range(steps):
         blocks, weights = _TABLES[w.level.number, x.type, inside]
+        w.mark(x)
         x = w.draws.weighted(blocks, weights).write(w, x)
     return x
 
 
-def write_program(draws: Draws, level: Level, *, words: bool = True, number: bool = False) -> Writer:
+def write_program(
+    draws: Draws,
+    level: Level,
+    *,
+    words: bool = True,
+    number: bool = False,
+    named: bool = False,
+    beyond: bool = False,
+) -> Writer:
     """A program that prints one value: first values, a chain of blocks, and the print.
 
     Args:
@@ -62,22 +71,29 @@ def write_program(draws: Draws, level: Level, *, words: bool = True, number: boo
         level: Its difficulty.
         words: Whether programs that copy may copy words.
         number: Whether the value must be a whole number.
+        named: Whether the value must have one name in all members.
+        beyond: Whether one more block follows on the chain, in which no site may stay open.
     """
     w = Writer(draws, level)
-    shown = write_value(w, words=words, number=number)
+    shown = write_value(w, words=words, number=number, named=named, beyond=beyond)
     w.line(f"print({shown})", watch=shown if shown.isidentifier() else "")
     return w
 
 
-def write_value(w: Writer, *, words: bool = True, number: bool = False) -> str:
+def write_value(
+    w: Writer, *, words: bool = True, number: bool = False, named: bool = False, beyond: bool = False
+) -> str:
     """The program up to its last value: the name of that value, or the open site of four names."""
     if w.level.number <= 2:
-        return _write_copying(w, words=words)
+        return _write_copying(w, words=words, copied=named or w.level.number == 2)
     for _ in range(3 if w.level.number == 3 else w.draws.between(1, 2)):
         copying.fresh_number(w)
     x = w.draws.pick(w.others)
     w.others.remove(x)
     x = write_chain(w, x, w.draws.between(*w.level.steps))
+    if beyond:
+        w.may_open = slice(len(w.sites))
+        x = write_chain(w, x, 1)
     return (to_number(w, x) if number else x).name
 
 
@@ -101,9 +117,10 @@ def write_counting(draws: Draws, level: Level) -> Writer:
     else:
         i, j = w.name("turn"), w.name("turn")
         outer = draws.between(*level.turns)
-        inner = draws.pick((str(draws.between(2, 3)), i, f"{i} + 2"))
+        inner = draws.pick((("2", "3"), ("3", "4"), (i, f"{i} + 1"), (f"{i} + 1", f"{i} + 2")))
+        w.may_open = slice(len(w.sites), None)
         with w.indented(f"for {i} in range({w.site('off_by_one', str(outer), str(outer + 1))}):"):
-            _turn(w, f"for {j} in range({w.site('inner_range', inner, f'{inner} + 1')}):", f"{total} += {j}")
+            _turn(w, f"for {j} in range({w.site('inner_range', *inner)}):", f"{total} += {j}")
     w.line(f"print({total})")
     return w
 
@@ -132,8 +149,8 @@ def to_number(w: Writer, x: Var) -> Var:
     return y
 
 
-def _write_copying(w: Writer, *, words: bool) -> str:
-    """Four values, one of which is printed: at once, or copied while names are given other values."""
+def _write_copying(w: Writer, *, words: bool, copied: bool) -> str:
+    """Four values, of which one is used; at level 2 it is copied while names are given other values."""
     texts = words and w.draws.chance(0.3)
     type: Type = "text" if texts else "int"
     low, high = w.level.start
@@ -142,11 +159,12 @@ def _write_copying(w: Writer, *, words: bool) -> str:
     for name in names:
         w.line(f"{name} = {values.pop()!r}")
     shown = w.site("wrong_name", *names)
-    if w.level.number == 1:
+    if not copied:
         return shown
     changed, copy = w.draws.some(names, 2), w.name(type)
-    if w.draws.chance(0.7):
+    if w.level.number > 1 and w.draws.chance(0.7):
         w.line(f"{changed[0]} = {values.pop()!r}")
     w.line(f"{copy} = {shown}")
-    w.line(f"{changed[1]} = {w.draws.pick((repr(values.pop()), copy))}")
+    if w.level.number > 1:
+        w.line(f"{changed[1]} = {w.draws.pick((repr(values.pop()), copy))}", watch=copy)
     return copy

@@ -43,14 +43,17 @@ class Writer:
         """Variable to ask about at each tag, empty where only the line is of interest."""
         self.others: list[Var] = []
         """Variables besides the one that the chain follows, which a step may use."""
+        self.may_open = slice(None)
+        """Which sites may stay open; the others only vary the program."""
         self._top: list[str] = []
         self._lines: list[str] = []
         self._indent = ""
-        self._free = {role: draws.shuffled(names) for role, names in NAMES.items()}
+        self._free: dict[str, list[str]] = {}
+        self._pending: str | None = None
 
     def name(self, role: str) -> str:
         """A name that the program does not have yet; once all are used, the one that was used longest ago."""
-        free = self._free[role]
+        free = self._free.get(role) or self._free.setdefault(role, self.draws.shuffled(NAMES[role]))
         name = free.pop()
         free.insert(0, name)
         return name
@@ -67,10 +70,15 @@ class Writer:
             watch: A question may be asked about this line; the name of the variable that changes there, or "".
         """
         tag = ""
+        watch, self._pending = self._pending if watch is None else watch, None
         if watch is not None:
             tag = f"\x01{len(self.tagged)}"
             self.tagged[len(self.tagged)] = watch
         self._lines += [(self._indent + each).rstrip(" ") for each in (text + tag).split("\n")]
+
+    def mark(self, x: Var) -> None:
+        """A question may be asked about this variable at the line that is written next."""
+        self._pending = x.name
 
     def site(self, misreading: str, *forms: str) -> str:
         """Open a site within a line; the answer stands for whichever form it will have."""
@@ -101,11 +109,11 @@ class Writer:
     @contextmanager
     def hoisted(self) -> Iterator[None]:
         """What is written goes above the module's lines; a function sees none of the module's variables."""
-        lines, indent, others = self._lines, self._indent, self.others
-        self._lines, self._indent, self.others = [], "", []
+        lines, indent, others, pending = self._lines, self._indent, self.others, self._pending
+        self._lines, self._indent, self.others, self._pending = [], "", [], None
         yield
         self._top += [*self._lines, "", ""]
-        self._lines, self._indent, self.others = lines, indent, others
+        self._lines, self._indent, self.others, self._pending = lines, indent, others, pending
 
     def template(self) -> str:
         """The program with its open sites."""

@@ -25,6 +25,8 @@ FAILURES = {
 }
 """Exceptions, and expressions that raise them in every version of Python."""
 
+RAISED = ("KeyError", "IndexError", "ValueError", "TypeError", "RuntimeError")
+"""Exceptions that people raise themselves."""
 PARENTS = {"KeyError": "LookupError", "IndexError": "LookupError", "ZeroDivisionError": "ArithmeticError"}
 
 
@@ -66,12 +68,12 @@ def _ask(written: Writer, family: Family, values: Sequence[int], draws: Draws, l
     """Write the branches, and from level 4 on sometimes the handlers, and show one of the four programs."""
     function, parameter = written.name("function"), written.name("int")
     order = draws.shuffled(tuple(values))
-    errors = draws.some(tuple(FAILURES)[: 4 if level.number < 3 else len(FAILURES)], len(values))
     conditions = conditions_for(parameter, values, draws)
     if level.number <= 2:
         conditions = {value: f"{parameter} == {value}" for value in values}
     head = [f"def {function}({parameter}):"]
     natural = level.number >= 3 and draws.chance(0.5)
+    errors = draws.some(tuple(FAILURES) if natural else RAISED, len(values))
     for place, (value, error) in enumerate(zip(order, errors, strict=True)):
         done = f"return {draws.pick(FAILURES[error])}" if natural else f"raise {error}({parameter})"
         last = place == len(order) - 1

@@ -1,6 +1,6 @@
 """``trace``: what value has a variable when a line is reached, and how often does a line run?"""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from wholestack.codetasks.draws import Draws
@@ -16,7 +16,12 @@ COUNTING = 0.4
 """Share of drafts whose program is made for asking how often a line runs."""
 MOST_VISITS = 40
 """Of a line whose visits are asked for; nobody counts further in the head."""
-TIMES = {0: "for the last time", 1: "for the first time", 2: "for the second time", 3: "for the third time"}
+FINAL_VALUES = 3
+"""Up to this level the value at the last line is asked for, which ``eval`` asks for too: there is no other."""
+HEADS = ("for ", "while ")
+"""Whether the head of a loop runs once or with every turn is a matter of words: only its first time is asked for."""
+NOTHING = "no line has four different answers"
+TIMES = {1: "for the first time", 0: "for the last time", 2: "for the second time", 3: "for the third time"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,32 +38,47 @@ class Trace:
     def draft(self, draws: Draws, level: Level) -> Draft | None:
         """A program of a chain, with tagged lines."""
         counting = draws.chance(COUNTING)
-        written = write_counting(draws, level) if counting else write_program(draws, level)
-        family = make_family(written.template(), written.sites, draws)
+        written = write_counting(draws, level) if counting else _write_valued(draws, level)
+        family = make_family(written.template(), written.sites, draws, may_open=_may_open(written))
         if family is None:
             return None
         watches = _watches(written, family, level)
+        last = family.members[0].source.count("\n")
         jobs = tuple(Job(member.source, watches=watches) for member in family.members)
 
         def ask(runs: Sequence[Sequence[Run]]) -> Question | str:
-            answers = [tuple(run.watched[place] for (run,) in runs) for place in range(len(watches))]
-            found = [
-                (watch, tuple(map(str, four)))
-                for watch, four in zip(watches, answers, strict=True)
-                if all(four) and unlike(tuple(map(str, four))) is None and _can_be_counted(watch, four)
-            ]
-            if not found or any(run.error for (run,) in runs):
+            if any(run.error for (run,) in runs):
                 return NO_RESULT
-            last = found[-1][0].line
-            watch, results = draws.weighted(found, [_weight(watch, last, level) for watch, _ in found])
+            answers = {watch: [run.watched[place] for (run,) in runs] for place, watch in enumerate(watches)}
+            once = {watch.line for watch, four in answers.items() if not watch.name and set(four) == {"1"}}
+            options = [watch for watch in watches if _can_be_asked(watch, answers[watch], once)]
+            if level.number > FINAL_VALUES:
+                options = [watch for watch in options if not watch.name or watch.line < last]
+            if not options:
+                return NOTHING
+            watch = draws.weighted(options, [_weight(each, once) for each in options])
             asked = [replace(job, watches=(watch,)) for job in jobs]
-            return show(family, asked, results, draws, _text(watch, family))
+            results = tuple(map(str, answers[watch]))
+            return show(family, asked, results, draws, _text(watch, family, once))
 
         return Draft(jobs, ask)
 
     def read(self, run: Run) -> str | None:
         """What was watched."""
         return run.watched[0] if run.error is None else None
+
+
+def _write_valued(draws: Draws, level: Level) -> Writer:
+    return write_program(draws, level, named=True, beyond=level.number > FINAL_VALUES)
+
+
+def _may_open(written: Writer) -> list[int]:
+    """Sites whose forms have the same number of lines, so that every line stands at the same place in all members."""
+    return [
+        number
+        for number in range(len(written.sites))[written.may_open]
+        if len({sum(text.count("\n") for text in form) for form in written.sites[number].forms}) == 1
+    ]
 
 
 def _watches(written: Writer, family: Family, level: Level) -> tuple[Watch, ...]:
@@ -70,26 +90,32 @@ def _watches(written: Writer, family: Family, level: Level) -> tuple[Watch, ...]
         line = lines.pop()
         if lines or line is None or len({text[line - 1] for text in texts}) > 1:
             continue
+        if texts[0][line - 1].lstrip().startswith(HEADS):
+            watches += [Watch(line, name, 1)] if name else []
+            continue
         if name:
-            watches += [Watch(line, name, time) for time in (TIMES if level.number > 4 else (0, 1))]
+            watches += [Watch(line, name, time) for time in (TIMES if level.number > 4 else (1, 0))]
         watches.append(Watch(line))
     return tuple(watches)
 
 
-def _can_be_counted(watch: Watch, answers: Sequence[str | None]) -> bool:
-    return bool(watch.name) or all(int(each or 0) <= MOST_VISITS for each in answers)
+def _can_be_asked(watch: Watch, answers: Sequence[str | None], once: Collection[int]) -> bool:
+    """Whether the four answers can be choices; of a line that runs once there is one question, not three."""
+    known = [each for each in answers if each is not None]
+    if len(known) < len(answers) or unlike(known) or (watch.line in once and watch.time != 1):
+        return False
+    return bool(watch.name) or all(int(each) <= MOST_VISITS for each in known)
 
 
-def _weight(watch: Watch, last: int, level: Level) -> float:
-    """Counts and visits within loops rather than the value at the end, which ``eval`` asks for."""
-    if not watch.name:
-        return 6.0
-    return 0.3 if watch.line == last else 2.0 if watch.time > 1 else 1.0
+def _weight(watch: Watch, once: Collection[int]) -> float:
+    """Counts, and values within loops, are seldom possible and are taken where they are."""
+    return 6.0 if not watch.name else 1.0 if watch.line in once else 2.0
 
 
-def _text(watch: Watch, family: Family) -> str:
+def _text(watch: Watch, family: Family, once: Collection[int]) -> str:
     line = family.members[0].source.split("\n")[watch.line - 1].strip()
     shown = f"line {watch.line} ({line})"
     if not watch.name:
         return f"How often does {shown} run?"
-    return f"What is the value of {watch.name} just before {shown} runs {TIMES[watch.time]}?"
+    time = "" if watch.line in once else f" {TIMES[watch.time]}"
+    return f"What is the value of {watch.name} just before {shown} runs{time}?"

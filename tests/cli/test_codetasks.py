@@ -1,0 +1,57 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from wholestack.cli.main import main
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(["codetasks", "generate", *arguments])
+    return int(ended.value.code or 0)
+
+
+def test_a_file_of_the_kinds_and_levels_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "q.jsonl"
+    asked = ("--count", "8", "--seed", "4", "--difficulty", "2-3", "--kind", "cloze", "--kind", "eval")
+    assert run("--out", str(out), *asked, "--json") == 0
+    document = json.loads(capsys.readouterr().out)
+    rows = [json.loads(line) for line in out.read_bytes().splitlines()]
+    assert document["items"] == len(rows) == 8
+    assert [(row["kind"], row["difficulty"]) for row in rows[:4]] == [
+        ("cloze", 2),
+        ("eval", 2),
+        ("cloze", 3),
+        ("eval", 3),
+    ]
+    assert document["drafts"] == 8 + sum(document["refused"].values())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--difficulty", "11"), "difficulty is 11: 1 to 10 is allowed"),
+        (("--difficulty", "5-2"), "neither a level nor a range"),
+        (("--difficulty", "hard"), "neither a level nor a range"),
+        (("--kind", "essay"), "there is no kind 'essay' (choose among eval, trace, outcome, cloze, branch"),
+        (("--count", "0"), "count is 0: 1 to 1000000 is allowed"),
+        (("--seed", "-3"), "seed is -3"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str
+) -> None:
+    assert run("--out", str(tmp_path / "q.jsonl"), *arguments) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_output_that_exists_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "q.jsonl"
+    out.write_text("mine")
+    assert run("--out", str(out), "--count", "1") == 2
+    assert "q.jsonl: exists" in capsys.readouterr().err
+    assert out.read_text() == "mine"
