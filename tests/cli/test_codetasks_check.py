@@ -1,10 +1,13 @@
 """``wholestack codetasks check`` and ``guess``, as a user types them."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from wholestack.cli.main import main
+from wholestack.codetasks.item import item_line, read_items, seal
+from wholestack.data.folder import JsonLinesSource
 
 
 def _run(capsys, *arguments):
@@ -75,10 +78,6 @@ def test_guessing_says_for_few_questions_that_it_cannot_tell(items, capsys):
 
 
 def test_what_gives_itself_away_is_a_finding(tmp_path, items, capsys):
-    from dataclasses import replace
-
-    from wholestack.codetasks.item import item_line, read_items, seal
-
     given = [seal(replace(item, choices=("7", "12345", "8", "9"), gold=1)) for item in read_items(items)]
     path = tmp_path / "given.jsonl"
     path.write_bytes(b"".join(map(item_line, given)))
@@ -93,3 +92,19 @@ def test_a_file_that_is_not_there_is_one_line(verb, tmp_path, capsys):
     assert (code, out) == (2, "")
     assert "none.jsonl" in err
     assert err.count("\n") == 1
+
+
+def test_training_text_is_the_question_with_its_right_answer(items, tmp_path, capsys):
+    code, _, _ = _run(capsys, "text", items, "--out", tmp_path / "train.jsonl")
+    assert code == 0
+    rows = [json.loads(line) for line in (tmp_path / "train.jsonl").read_text().splitlines()]
+    item = json.loads(items.read_text().splitlines()[0])
+    assert len(rows) == 60
+    assert rows[0]["text"] == f"{item['context']} {item['choices'][item['gold']]}\n"
+    documents = list(JsonLinesSource(tmp_path / "train.jsonl").documents())
+    assert [document.text for document in documents] == [row["text"] for row in rows]
+    code, _, err = _run(capsys, "text", items, "--out", tmp_path / "train.jsonl")
+    assert code == 2
+    assert "exists" in err
+    code, out, _ = _run(capsys, "check", items, "--against", tmp_path / "train.jsonl", "--json")
+    assert json.loads(out)["freshness"]["exact"] == 60

@@ -8,6 +8,7 @@ import torch
 
 from tests.experiments.tiny import tiny_recipe
 from wholestack.cli.main import main
+from wholestack.evals.items import metric_name, read_items
 from wholestack.experiments import rehearsal
 from wholestack.experiments.records import Plan
 from wholestack.record import from_builtins
@@ -140,3 +141,33 @@ def test_a_dry_run_for_a_device_that_is_not_there_is_one_clear_line(
     said = capfd.readouterr().err
     assert said.startswith("wholestack: recipe 'tiny': no CUDA device to measure (take a recipe for the CPU")
     assert said.count("\n") == 1
+
+
+@pytest.mark.heavy
+def test_code_questions_take_the_place_of_the_recipes_items(
+    place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_recipe(tmp_path, context=384)
+    items = tmp_path / "questions.jsonl"
+    in_process("codetasks", "generate", "--count", "30", "--difficulty", "1-3", "--seed", "5", "--out", str(items))
+    capfd.readouterr()
+    options = ("--items", "questions.jsonl", "--metric", "choice_nll_raw")
+    in_process("rehearse", "mine.py", "--out", "run", "--budget", "5m", "--seed", "3", "--json", *options)
+    document = json.loads(capfd.readouterr().out)
+    assert document["metric"] == metric_name("choice_nll_raw", read_items(items))
+    assert document["actual"] > 0
+    assert "--metric choice_nll_raw" in Path(document["report"]).read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [(None, "none.jsonl"), ("{}\n", "none.jsonl"), ('{"context": "a", "choices": ["b"]}\n', "none.jsonl")],
+)
+def test_items_that_cannot_measure_are_refused_before_anything_is_made(
+    place: Path, capfd: pytest.CaptureFixture[str], text: str | None, reason: str
+) -> None:
+    if text is not None:
+        (place / "none.jsonl").write_text(text)
+    assert in_process("rehearse", "mine.py", "--out", "run", "--items", "none.jsonl") == 2
+    assert reason in capfd.readouterr().err
+    assert not (place / "run").exists()

@@ -50,6 +50,14 @@ def test_the_command_to_do_it_again_has_recipe_seed_budget_and_workers(drawn):
     )
 
 
+def test_the_command_to_do_it_again_has_the_items_that_were_given(drawn):
+    evidence = drawn("inside").evidence
+    recipe = {**evidence.recipe, "items": "/data/my items.jsonl", "metric": "choice_nll_raw"}
+    manifest = replace(evidence.manifest, config={**evidence.manifest.config, "recipe": recipe})
+    command = _commands(replace(evidence, manifest=manifest))[0]
+    assert command.endswith("--items '/data/my items.jsonl' --metric choice_nll_raw")
+
+
 @pytest.mark.parametrize("given", ["recipes/mine.py", "my recipes/mine.py", "/" + "deep/" * 300 + "mine.py"])
 def test_a_recipe_that_came_from_a_file_is_named_by_the_path_that_was_given(drawn, given):
     evidence = drawn("inside").evidence

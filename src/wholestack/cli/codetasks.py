@@ -10,9 +10,9 @@ from wholestack.cli.evals_progress import ScoringWatcher
 from wholestack.cli.output import findings_document, print_json
 from wholestack.codetasks.checking import check_file
 from wholestack.codetasks.freshness import freshness, freshness_findings, training_texts
-from wholestack.codetasks.generating import cells_of, generate
+from wholestack.codetasks.generating import cells_of, generate, write_new
 from wholestack.codetasks.guessing import guess_by_cell
-from wholestack.codetasks.item import read_items
+from wholestack.codetasks.item import read_items, training_line
 from wholestack.errors import InputError
 from wholestack.finding import EXIT_FINDINGS, EXIT_OK, EXIT_UNKNOWN, exit_code, worst
 from wholestack.record import to_builtins
@@ -138,6 +138,31 @@ def check(file: Path, /, *, against: Path | None = None, processes: int = 1, jso
         if len(found) > _MOST_LINES:
             print(f"and {len(found) - _MOST_LINES:,} more: --json has them")
     return exit_code(found)
+
+
+@app.command
+def text(file: Path, /, *, out: Path, json: Json = False) -> int:
+    """Write questions with their right answers as training text, one document a question.
+
+    For questions of another seed than those that measure: `codetasks check MEASURE --against TEXT` says whether any
+    stands in both.
+
+    Parameters
+    ----------
+    file
+        As `codetasks generate` writes it.
+    out
+        JSON Lines with `text` and `licence`, a source of a recipe (kind "jsonl"); it must not exist.
+    json
+        Print one JSON document.
+    """
+    items = read_items(file)
+    write_new(out, map(training_line, items))
+    if json:
+        print_json({"file": str(out), "documents": len(items)})
+    else:
+        print(f"{out}: {len(items):,} documents")
+    return EXIT_OK
 
 
 @app.command(name="guess")

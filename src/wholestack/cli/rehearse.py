@@ -12,7 +12,8 @@ from wholestack.cli.progress import TerminalWatcher
 from wholestack.cli.report import draw
 from wholestack.experiments import rehearsal
 from wholestack.experiments.dry_run import describe_plan, dry_run
-from wholestack.experiments.recipe import Recipe, with_workers
+from wholestack.experiments.phases.data import given_items
+from wholestack.experiments.recipe import Metric, Recipe, with_evaluation, with_workers
 from wholestack.experiments.records import REPORT, Outcome
 from wholestack.recipes.load import load
 from wholestack.record import to_builtins
@@ -28,6 +29,8 @@ def rehearse(
     budget: str | None = None,
     seed: int | None = None,
     workers: int | None = None,
+    items: Path | None = None,
+    metric: Metric | None = None,
     stop_if_off: bool = False,
     dry_run: Annotated[bool, Parameter(name="--dry-run", negative="")] = False,
     json: Annotated[bool, Parameter(negative="")] = False,
@@ -55,6 +58,11 @@ def rehearse(
         Everything random derives from it. Default 0.
     workers
         Trials at a time. Default: the recipe's.
+    items
+        Questions to measure by, a JSON Lines file or a folder as `wholestack evals` reads it. Default: the recipe's,
+        or continuation choices of held-out documents.
+    metric
+        What is minimised on them. Default: the recipe's.
     stop_if_off
         Do not train the large run when the rung lands outside its interval.
     dry_run
@@ -64,11 +72,18 @@ def rehearse(
     """
     if resume is not None:
         refuse_with_resume(
-            recipe=recipe != "laptop", out=out, seed=seed, workers=workers, stop_if_off=stop_if_off, dry_run=dry_run
+            recipe=recipe != "laptop",
+            out=out,
+            seed=seed,
+            workers=workers,
+            items=items,
+            metric=metric,
+            stop_if_off=stop_if_off,
+            dry_run=dry_run,
         )
         run = rehearsal.resume(resume)
     else:
-        asked = _recipe(recipe, workers)
+        asked = _recipe(recipe, workers, items, metric)
         budget_s = parse_duration(budget or "8m")
         if dry_run:
             return _dry_run(asked, budget_s, json=json)
@@ -109,6 +124,10 @@ def _dry_run(recipe: Recipe, budget_s: float, *, json: bool) -> int:
     return 0
 
 
-def _recipe(name: str, workers: int | None) -> Recipe:
+def _recipe(name: str, workers: int | None, items: Path | None, metric: Metric | None) -> Recipe:
     recipe = load(name)
-    return recipe if workers is None else with_workers(recipe, workers)
+    if workers is not None:
+        recipe = with_workers(recipe, workers)
+    if items is not None:
+        given_items(items)  # what is wrong with it is said before anything is made
+    return with_evaluation(recipe, items=str(items.resolve()) if items else recipe.items, metric=metric)

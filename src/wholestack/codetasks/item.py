@@ -75,6 +75,15 @@ def item_line(item: CodeItem) -> bytes:
     return msgspec.json.encode(to_builtins(item)) + b"\n"
 
 
+def training_line(item: CodeItem) -> bytes:
+    """The question with its right answer, as a line of training text that ``wholestack.data`` reads.
+
+    The programs are drawn by a machine: nobody has rights in them.
+    """
+    text = f"{item.context} {item.choices[item.gold]}\n"
+    return msgspec.json.encode({"id": item.id, "licence": "CC0-1.0", "text": text}) + b"\n"
+
+
 def read_line(line: bytes, *, where: str) -> CodeItem:
     """One item of a file, with its hash checked.
 

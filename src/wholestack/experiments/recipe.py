@@ -142,6 +142,11 @@ def with_workers(recipe: Recipe, workers: int) -> Recipe:
     return replace(recipe, workers=workers)
 
 
+def with_evaluation(recipe: Recipe, *, items: str, metric: Metric | None) -> Recipe:
+    """The same recipe measured by other items, and by another metric if one is given; checked like any recipe."""
+    return replace(recipe, items=items, metric=metric or recipe.metric)
+
+
 def _check_bounds(recipe: Recipe) -> None:
     for key, low, high in (
         ("vocab_size", 256, 65535),

@@ -249,6 +249,8 @@ def _again(evidence: Evidence) -> str:
     words += ["--out", "again", "--seed", str(manifest.seed)]
     if plan is not None:
         words += ["--budget", _budget(plan.budget_s), "--workers", str(plan.workers)]
+    for option in ("items", "metric") if evidence.recipe.get("items") else ():
+        words += [f"--{option}", shlex.quote(printable(str(evidence.recipe.get(option)), limit=_LONGEST_PATH))]
     if manifest.config.get("stop_if_off") is True:
         words.append("--stop-if-off")
     return " ".join(words)
