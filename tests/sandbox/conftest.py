@@ -1,6 +1,7 @@
 """The sandbox of this machine, and the plain process that stands where there is none."""
 
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,21 @@ def plain(image: Path) -> Sandbox:
 @pytest.fixture(params=["bubblewrap", "process"])
 def sandbox(request: pytest.FixtureRequest, isolated: Sandbox, plain: Sandbox) -> Sandbox:
     return isolated if request.param == "bubblewrap" else plain
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that every user of this machine can read."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+@pytest.fixture
+def own_temporary_folder(open_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where temporary files of this test lie, and of nobody else."""
+    monkeypatch.setattr(tempfile, "tempdir", str(open_folder))
+    return open_folder
 
 
 @pytest.fixture

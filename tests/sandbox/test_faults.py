@@ -164,11 +164,10 @@ print(seen)
 
 
 @pytest.mark.heavy
-def test_many_runs_leave_nothing(sandbox):
+def test_many_runs_leave_nothing(sandbox, own_temporary_folder):
     def held() -> tuple[int, int, int]:
         children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-        folders = len(list(Path("/tmp").glob("wholestack-*")))
-        return len(os.listdir("/proc/self/fd")), len(children), folders
+        return len(os.listdir("/proc/self/fd")), len(children), len(list(own_temporary_folder.iterdir()))
 
     sandbox.run("")
     before = held()

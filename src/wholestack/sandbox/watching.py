@@ -281,7 +281,8 @@ class Watch:
         result = bytes(self._texts["result"])
         exit_code = _documents(self._texts["status"]).get("exit-code")
         if self._ending is Ending.EXITED and (not result.startswith(STANDS) or exit_code is None):
-            complaint = bytes(self._texts["stderr"][-_LONGEST_COMPLAINT:]).decode(errors="replace").strip()
+            complaint = bytes(self._texts["stderr"][-_LONGEST_COMPLAINT:]).decode(errors="replace")
+            complaint = " ".join(complaint.split())
             code = self._process.returncode if self._process else None
             raise SandboxError(
                 f"the sandbox did not start: {complaint or f'exit code {code}'}",
