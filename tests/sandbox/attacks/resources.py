@@ -144,7 +144,8 @@ ATTACKS = [
           "open('f', 'w').close()\nfor number in range(2500):\n    os.link('f', str(number))\n" + _PACED,
           in_work_folder(_entries)),
     _uses("deep_folders", "a path without end",
-          "import time\ntop = os.getcwd()\nfor _ in range(400):\n    os.mkdir('d'); os.chdir('d')\nos.chdir(top)",
+          "import time\ntop = os.getcwd()\nfor number in range(400):\n"
+          "    os.mkdir('d'); os.chdir('d')\n    if number % 10 == 0: time.sleep(0.02)\nos.chdir(top)",
           in_work_folder(_deep)),
     *(
         Attack(name=f"flood_{name}", tries=f"output without end to {name}", effect=_output,
