@@ -10,6 +10,7 @@ from wholestack.codetasks.kinds.catalog import KINDS
 from wholestack.codetasks.levels import LEVELS
 from wholestack.errors import InputError, RecordError
 from wholestack.evals.items import read_items
+from wholestack.evals.layouts.catalog import read_questions
 from wholestack.sandbox import Sandbox
 
 
@@ -114,3 +115,8 @@ def test_a_cell_without_new_items_ends_with_one_line(tmp_path: Path, sandbox: Sa
     with pytest.raises(InputError, match="eval at difficulty 1 gave no new item"):
         generate(tmp_path / "no.jsonl", cells_of(["eval"], [1]), count=2, seed=0, run=sandbox.run)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_layout_of_the_file_is_recognised(file: Path) -> None:
+    reading = read_questions(file)
+    assert (reading.layout.name, len(reading.questions), reading.refusals) == ("own", 150, ())

@@ -29,8 +29,8 @@ class MMLU:
     template: str = "Question: {question}\nAnswer:"
 
     def recognises(self, values: Values) -> bool:
-        """By a list of choices, and a subject or an error type."""
-        stated = "answer" in values or "gold" in values
+        """By a question and a list of choices; a row with a context is our own layout's."""
+        stated = ("answer" in values or "gold" in values) and "context" not in values
         return {"question", "choices"} <= values.keys() and stated and isinstance(values["choices"], list)
 
     def questions(self, values: Values) -> Iterator[Question]:
