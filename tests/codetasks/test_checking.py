@@ -89,12 +89,16 @@ def test_another_version_is_unknown_and_never_proved(few, check):
     assert "version '0'" in found.findings[0].evidence[0]
 
 
-@pytest.mark.parametrize(
-    "change", [{"kind": "riddle"}, {"difficulty": 11}, {"difficulty": 0}, {"seed": -1}, {"seed": 1 << 80}]
-)
+@pytest.mark.parametrize("change", [{"difficulty": 11}, {"difficulty": 0}, {"seed": -1}, {"seed": 1 << 80}])
 def test_a_question_that_cannot_be_is_refused(few, check, change):
     found = check([item_line(seal(replace(few[0], **change)))])
     assert found.refused == 1
+
+
+def test_a_kind_that_is_not_installed_is_unknown(few, check):
+    found = check([item_line(seal(replace(few[0], kind="riddle"))), item_line(few[1])])
+    assert (found.proved, found.refused, found.unknown) == (1, 0, 1)
+    assert "'riddle' is not installed" in found.findings[0].evidence[0]
 
 
 @pytest.mark.parametrize(

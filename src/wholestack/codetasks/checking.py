@@ -13,7 +13,8 @@ from pathlib import Path
 
 from wholestack.codetasks.drafting import draft, settle
 from wholestack.codetasks.item import LONGEST_LINE, VERSION, CodeItem, item_line, read_line
-from wholestack.codetasks.kinds.catalog import KINDS
+from wholestack.codetasks.kinds.catalog import find_kind
+from wholestack.codetasks.kinds.kind import Kind
 from wholestack.codetasks.levels import LEVELS
 from wholestack.codetasks.running import Runs
 from wholestack.data.folder import numbered_lines
@@ -43,7 +44,8 @@ class Checked:
     refused: int
     """Of them those that are not."""
     unknown: int
-    """Of them those of another version of the grammar: neither proved nor refuted."""
+    """Of them those of another version of the grammar, or of a kind that is not installed: neither proved nor
+    refuted."""
     findings: tuple[Finding, ...]
     """One for each line that is not proved, the first :data:`MOST_SHOWN`."""
 
@@ -98,6 +100,8 @@ class _Check:
         self._processes = processes
         self._first_line: dict[str, int] = {}
         self._foreign = 0
+        self._kinds: dict[str, Kind] = {}
+        self._missing: set[str] = set()
         self._findings: list[Finding] = []
         self.items = self._proved = self._refused = self._unknown = 0
 
@@ -119,7 +123,7 @@ class _Check:
             item = self._decoded(number, line)
             if item is not None:
                 again.append((number, line, item))
-        trials = [draft(KINDS[item.kind], item.difficulty, item.seed) for _, _, item in again]
+        trials = [draft(self._kinds[item.kind], item.difficulty, item.seed) for _, _, item in again]
         settle(trials, self._run, processes=self._processes)
         for (number, line, item), trial in zip(again, trials, strict=True):
             made = trial.result
@@ -144,11 +148,25 @@ class _Check:
             evidence = f"{where}: made with version {item.version!r} of the grammar, this is version {VERSION!r}"
             self._say(number, "version", [evidence], "check it with the wholestack that made it", status="unknown")
             return None
-        if item.kind not in KINDS or item.difficulty not in LEVELS or not 0 <= item.seed < 1 << 64:
-            evidence = f"{where}: kind {item.kind!r}, difficulty {item.difficulty}, seed {item.seed}: no such question"
+        if item.difficulty not in LEVELS or not 0 <= item.seed < 1 << 64:
+            evidence = f"{where}: difficulty {item.difficulty}, seed {item.seed}: there is no such question"
             self._say(number, "foreign", [evidence], "remove it")
             return None
+        if not self._knows(item.kind):
+            self._unknown += 1
+            evidence = f"{where}: kind {item.kind[:100]!r} is not installed here"
+            self._say(number, "kind", [evidence], "install the package that makes it", status="unknown")
+            return None
         return item
+
+    def _knows(self, kind: str) -> bool:
+        """Whether the kind is built in or installed; looked for once."""
+        if kind not in self._kinds and kind not in self._missing:
+            try:
+                self._kinds[kind] = find_kind(kind)
+            except InputError:
+                self._missing.add(kind)
+        return kind in self._kinds
 
     def _refuse_foreign(self, number: int, line: bytes, item: CodeItem, made: CodeItem | str) -> None:
         where = f"{self._path}:{number}"
