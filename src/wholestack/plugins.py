@@ -1,7 +1,8 @@
 """What installed packages add: objects behind entry points, and their mistakes in one line that names the package.
 
 One group a kind of thing, ``wholestack.<package>_<things>``: ``wholestack.evals_layouts`` (classes of layouts),
-``wholestack.evals_backends`` (lines of the table of backends), ``wholestack.health_checks`` (tuples of checks).
+``wholestack.evals_backends`` (lines of the table of backends), ``wholestack.evals_checkers`` (functions that judge an
+answer), ``wholestack.health_checks`` (tuples of checks).
 """
 
 from collections.abc import Iterator

@@ -85,6 +85,13 @@ def test_wrong_groups_are_one_line_and_exit_2(named, capsys):
         assert message in err
 
 
+def test_a_pattern_that_takes_too_long_is_one_line_and_exit_2(named, capsys, monkeypatch):
+    monkeypatch.setattr("wholestack.evals.patterns.MOST_SECONDS", 0.0)
+    code, out, err = run(capsys, *(folder for _, folder in named), "--pattern", "^(.*)-seed")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "--pattern '^(.*)-seed': the pattern takes too long on this text" in err
+
+
 def test_repeats_that_are_all_alike_leave_the_noise_unknown(tmp_path, capsys):
     """One pair of equal repeats has no spread, and that says nothing of a third one."""
     items = synthetic_items(40)

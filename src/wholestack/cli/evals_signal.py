@@ -1,6 +1,5 @@
 """``wholestack evals signal``: how far models are apart against how far one is from itself."""
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +10,7 @@ from wholestack.cli.evals_goal import GOALS, stands_for
 from wholestack.cli.output import print_json
 from wholestack.errors import InputError
 from wholestack.evals.loading import load_scored
-from wholestack.evals.patterns import TOO_SLOW, Bounded, TooSlowError
+from wholestack.evals.patterns import TOO_SLOW, Bounded, TooSlowError, compiled
 from wholestack.evals.proxies import proxy_notes
 from wholestack.evals.scored import ScoredItems
 from wholestack.evals.signal import ITEMS_SHOWN, MetricSignal, SignalReport, SignalToNoise, signal_report
@@ -40,8 +39,8 @@ def signal(
     results
         Two or more results for each of two or more models, as model=folder; or folders alone with --pattern.
     pattern
-        Regular expression with one group, searched in each result's model name: the group is the model, and what
-        differs besides it is a repeat, for instance '^(.*)-seed'.
+        Regular expression (of the library regex, reads as Python's re) with one group, searched in each result's model
+        name: the group is the model, and what differs besides it is a repeat, for instance '^(.*)-seed'.
     metric
         Metrics, each with its own --metric, as in wholestack evals compare; default answer_bpb, choice_nll and
         accuracy, of written answers share_right.
@@ -77,9 +76,11 @@ def _model_of(result: ScoredItems, pattern: str, given: str) -> str:
     if not pattern:
         raise InputError(f"{given}: of which model is it a repeat?", remedy="write model=folder, or give --pattern")
     try:
-        match = Bounded(f"--pattern {pattern!r}")(lambda: re.search(pattern, result.name))
-    except (re.error, RecursionError, OverflowError) as error:
-        raise InputError(f"--pattern {pattern!r} is no regular expression: {error}") from error
+        groups = compiled(pattern)
+    except InputError as error:
+        raise InputError(f"--pattern {pattern!r} {error.message}") from error
+    try:
+        match = Bounded(f"--pattern {pattern!r}")(lambda left: groups.search(result.name, timeout=left()))
     except TooSlowError as error:
         raise InputError(f"--pattern {pattern!r}: {TOO_SLOW}: {result.name!r}", remedy="write it simpler") from error
     if match is None or not match.re.groups:

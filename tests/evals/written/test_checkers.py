@@ -50,6 +50,7 @@ SCHEMA = json.dumps(
         ("regex", r"\d{4}-\d{2}", "2026-11", "right"),
         ("regex", r"\d{4}-\d{2}", "on 2026-11", "wrong"),
         ("regex", "(", "x", "unknown"),
+        ("regex", "((a{1000}){1000}){1000}", "x", "unknown"),
         ("json_schema", SCHEMA, '{"name": "Ann", "age": 30}', "right"),
         ("json_schema", SCHEMA, '```json\n{"name": "Ann", "age": 30, "tags": ["a"]}\n```', "right"),
         ("json_schema", SCHEMA, '{"name": "Ann"}', "wrong"),
@@ -96,6 +97,15 @@ def test_a_checker_that_is_not_there_is_one_clear_line(name):
         checker_named(name)
 
 
+def test_a_checker_of_another_package_is_found_by_its_name(tmp_path, monkeypatch):
+    folder = tmp_path / "evens-1.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: evens\nVersion: 1\n")
+    (folder / "entry_points.txt").write_text("[wholestack.evals_checkers]\neven = tests.evals.written.material:even\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert [checker_named("python:even")(text, question("x")).outcome for text in "45"] == ["right", "wrong"]
+
+
 def test_a_checker_that_would_run_an_answer_waits_for_the_sandbox():
     with pytest.raises(InputError, match="no sandbox yet") as caught:
         checker_named("code")
@@ -128,7 +138,7 @@ def test_any_text_gets_a_verdict(name, answer, gold):
 )
 def test_the_schema_subset_is_that_of_json_schema(value, schema, fits):
     assert unknown_keyword(schema) == ""
-    assert (problem_with_json(value, schema) == "") is fits
+    assert (problem_with_json(value, schema, lambda: 1.0) == "") is fits
 
 
 def test_a_schema_beyond_the_subset_is_named_however_deep():
@@ -139,12 +149,17 @@ def test_a_schema_beyond_the_subset_is_named_however_deep():
 
 @pytest.mark.parametrize(
     ("name", "gold"),
-    [("regex", "(a+)+$"), ("json_schema", '{"type": "string", "pattern": "^(a+)+$"}')],
+    [
+        ("regex", "(a|aa)+b?$"),
+        ("json_schema", '{"type": "string", "pattern": "^(a|aa)+$"}'),
+        ("json_schema", '{"items": {"pattern": "^(a|aa)+$"}}'),
+    ],
 )
 def test_a_gold_pattern_that_backtracks_without_end_is_no_verdict(name, gold, monkeypatch):
     monkeypatch.setattr("wholestack.evals.patterns.MOST_SECONDS", 0.05)
-    text = "a" * 40 + "!"
-    verdict = checker_named(name)(text if name == "regex" else json.dumps(text), question(gold))
+    text = "a" * 60 + "!"
+    answer = text if name == "regex" else json.dumps([text] if "items" in gold else text)
+    verdict = checker_named(name)(answer, question(gold))
     assert (verdict.outcome, verdict.evidence) == ("unknown", TOO_SLOW)
 
 
@@ -174,6 +189,7 @@ def test_an_answer_in_a_fence_of_blank_lines_is_judged_at_once():
         {"minItems": True},
         {"maxItems": None},
         {"pattern": "("},
+        {"pattern": "((a{1000}){1000}){1000}"},
         {"pattern": 5},
     ],
     ids=json.dumps,

@@ -8,6 +8,7 @@ from scipy.stats import beta
 from tests.evals.written.material import grader, question
 from wholestack.errors import InputError
 from wholestack.evals.written.controls import Labelled, measure_grader, read_labelled, try_controls
+from wholestack.evals.written.extraction import BEYOND
 from wholestack.evals.written.questions import QuestionSet
 
 NUMBERS = [question(str(n * 7 + 3), prompt=f"{n} times 7 plus 3, below 1000?", id=str(n)) for n in range(20)]
@@ -15,6 +16,12 @@ COLOURS = ("red", "blue", "green", "grey")
 CHOICES = [
     question("ABCD"[n % 4], prompt=f"{n}: A. red B. blue C. green D. grey", choices=COLOURS, id=str(n))
     for n in range(20)
+]
+UNEVEN = [
+    question(
+        chr(65 + n % many), prompt=f"{n}: which of {many}?", choices=[f"c{place}" for place in range(many)], id=str(n)
+    )
+    for n, many in enumerate((2, 4, 12, 3) * 5)
 ]
 TOWNS = ("Paris", "Rome", "Oslo", "Bern", "Riga", "Kyiv", "Lima", "Cairo")
 TEXTS = [
@@ -29,7 +36,9 @@ WAYS = {
     "marker, exact": (NUMBERS, "marker:Answer:", "exact"),
     "boxed": (NUMBERS, "boxed", "number:0.5"),
     "json": (NUMBERS, "json:answer", "number"),
-    "letter": (CHOICES, "letter:ABCD", "exact"),
+    "letter": (CHOICES, "letter", "exact"),
+    "letter, named": (CHOICES, "letter:ABCD", "exact"),
+    "letter of few or many": (UNEVEN, "letter", "exact"),
     "exact text": (TEXTS, "text", "exact:casefold"),
     "contains": (TEXTS, "text", "contains"),
 }
@@ -44,6 +53,14 @@ def test_right_answers_are_accepted_and_cheats_are_not(questions, extract, check
     for name, rate in found.cheats.items():
         most = max(sum(each.gold == gold for each in questions) for gold in {each.gold for each in questions})
         assert rate.times == (most if name.startswith("always") else 0), name
+
+
+@pytest.mark.parametrize("extract", ["letter", "letter:ABCDEFGHIJ"])
+def test_a_letter_beyond_the_choices_is_no_answer_and_never_a_wrong_one(extract):
+    judge = grader(extract, "exact")
+    graded = [judge.grade_text(CHOICES[0], f"The answer is {letter}.") for letter in "ABEJ"]
+    assert [each.grade for each in graded] == ["right", "wrong", "unparsable", "unparsable"]
+    assert {each.reason for each in graded[2:]} == {BEYOND}
 
 
 def test_a_schema_refuses_what_is_not_the_object():

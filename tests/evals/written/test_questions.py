@@ -38,6 +38,14 @@ def test_a_gold_answer_is_taken_out_of_a_worked_solution(tmp_path):
         read_questions(path, gold=extraction_named("marker:Answer:"))
 
 
+def test_a_gold_letter_is_one_of_the_choices(tmp_path):
+    line = {"prompt": "?", "answer": "The answer is C.", "choices": ["x", "y", "z"]}
+    letter = extraction_named("letter")
+    assert read_questions(file(tmp_path, line), gold=letter).questions[0].gold == "C"
+    with pytest.raises(InputError, match="its answer says a letter beyond the choices"):
+        read_questions(file(tmp_path, line | {"choices": ["x", "y"]}), gold=letter)
+
+
 @given(text=st.text(alphabet="{}promtquesinc \\", min_size=1).filter(str.strip))
 def test_braces_in_a_question_stay_what_they_are(tmp_path, text):
     path = file(tmp_path, {"prompt": text, "answer": "1", "choices": [text]})

@@ -8,7 +8,7 @@ A checker is named ``checker`` or ``checker:parameter``::
     regex              the answer's text fits the gold pattern as a whole
     json_schema        the text is JSON that fits the gold schema (the keywords in ``SCHEMA_KEYWORDS``)
     python:mod:func    a function of yours, called as func(answer, gold, question)
-    python:name        the same, by its name in the entry-point group ``wholestack.evals.checkers``
+    python:name        the same, by its name in the entry-point group ``wholestack.evals_checkers``
 
 A function of yours runs in this process and is trusted; what a model wrote is never run. A checker that would run it
 (``code``) waits for the sandbox and is refused.
@@ -25,13 +25,13 @@ from importlib import metadata
 from typing import Any, Literal
 
 from wholestack.errors import InputError
-from wholestack.evals.patterns import TOO_SLOW, Bounded, TooSlowError
+from wholestack.evals.patterns import TOO_SLOW, Bounded, TooSlowError, compiled
 from wholestack.evals.written.numbers import parse_number
 from wholestack.evals.written.questions import OpenQuestion
 from wholestack.record import Record
 
 Outcome = Literal["right", "wrong", "unknown"]
-ENTRY_POINTS = "wholestack.evals.checkers"
+ENTRY_POINTS = "wholestack.evals_checkers"
 _LONGEST_CONTAINING = 200
 _LONGEST_EVIDENCE = 200
 
@@ -139,11 +139,13 @@ def _regex(name: str, parameter: str) -> Check:
 
     def check(answer: str, question: OpenQuestion) -> Verdict:
         try:
-            fits = bounded(lambda: re.fullmatch(question.gold, answer.strip())) is not None
+            pattern = compiled(question.gold)
+        except InputError as error:
+            return Verdict(outcome="unknown", evidence=f"the gold pattern {error.message}")
+        try:
+            fits = bounded(lambda left: pattern.fullmatch(answer.strip(), timeout=left())) is not None
         except TooSlowError:
             return Verdict(outcome="unknown", evidence=TOO_SLOW)
-        except (re.error, RecursionError, OverflowError) as error:
-            return Verdict(outcome="unknown", evidence=f"the gold pattern is no regular expression: {error}")
         return _verdict(fits, f"{_short(answer)} {'fits' if fits else 'does not fit'} {_short(question.gold)}")
 
     return check
@@ -166,7 +168,7 @@ def _json_schema(name: str, parameter: str) -> Check:
         except (ValueError, RecursionError) as error:
             return Verdict(outcome="wrong", evidence=_cut(f"is not JSON: {error}"))
         try:
-            problem = bounded(lambda: problem_with_json(value, schema))
+            problem = bounded(lambda left: problem_with_json(value, schema, left))
         except TooSlowError:
             return Verdict(outcome="unknown", evidence=TOO_SLOW)
         return _verdict(not problem, problem or "fits the schema")
@@ -229,8 +231,8 @@ def _are_types(value: object) -> bool:
 
 def _is_pattern(value: object) -> bool:
     try:
-        return isinstance(value, str) and bool(re.compile(value))
-    except (re.error, RecursionError, OverflowError):
+        return isinstance(value, str) and bool(compiled(value))
+    except InputError:
         return False
 
 
@@ -263,18 +265,29 @@ def unknown_keyword(schema: object) -> str:
     return next((found for each in inner if (found := unknown_keyword(each))), "")
 
 
-def problem_with_json(value: object, schema: Any, path: str = "$") -> str:
-    """Where a value does not fit a schema of :data:`SCHEMA_KEYWORDS`, or nothing."""
+def problem_with_json(value: object, schema: Any, left: Callable[[], float], path: str = "$") -> str:
+    """Where a value does not fit a schema of :data:`SCHEMA_KEYWORDS`, or nothing.
+
+    Args:
+        value: What JSON gave.
+        schema: One without an :func:`unknown_keyword`.
+        left: Says how many seconds its patterns may still take.
+        path: Where the value stands.
+
+    Raises:
+        TimeoutError: its patterns took longer.
+    """
     if isinstance(schema, bool):
         return "" if schema else f"{path} must not be there"
-    for problem in (_kind_problem(value, schema), _size_problem(value, schema)):
+    for problem in (_kind_problem(value, schema), _size_problem(value, schema, left)):
         if problem:
             return f"{path} {problem}"
     if isinstance(value, dict):
-        return _problem_in_object(value, schema, path)
+        return _problem_in_object(value, schema, left, path)
     if isinstance(value, list) and "items" in schema:
-        pairs = enumerate(value)
-        return next((p for n, each in pairs if (p := problem_with_json(each, schema["items"], f"{path}[{n}]"))), "")
+        items = schema["items"]
+        problems = (problem_with_json(each, items, left, f"{path}[{n}]") for n, each in enumerate(value))
+        return next(filter(None, problems), "")
     return ""
 
 
@@ -290,28 +303,30 @@ def _kind_problem(value: object, schema: Mapping[str, Any]) -> str:
     return ""
 
 
-def _size_problem(value: object, schema: Mapping[str, Any]) -> str:
+def _size_problem(value: object, schema: Mapping[str, Any], left: Callable[[], float]) -> str:
     if isinstance(value, int | float) and not isinstance(value, bool):
         fits = schema.get("minimum", value) <= value <= schema.get("maximum", value)
         return "" if fits else f"is {value}, out of range"
     if isinstance(value, str):
         if not schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value)):
             return f"has {len(value)} characters"
-        if "pattern" in schema and not re.search(schema["pattern"], value):
+        if "pattern" in schema and not compiled(schema["pattern"]).search(value, timeout=left()):
             return f"does not match {schema['pattern']!r}"
     if isinstance(value, list) and not schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value)):
         return f"has {len(value)} items"
     return ""
 
 
-def _problem_in_object(value: Mapping[str, object], schema: Mapping[str, Any], path: str) -> str:
+def _problem_in_object(
+    value: Mapping[str, object], schema: Mapping[str, Any], left: Callable[[], float], path: str
+) -> str:
     properties = schema.get("properties", {})
     for key in schema.get("required", ()):
         if key not in value:
             return f"{path} has no {key!r}"
     for key, inner in value.items():
         rule = properties[key] if key in properties else schema.get("additionalProperties", True)
-        problem = problem_with_json(inner, rule, f"{path}.{key}")
+        problem = problem_with_json(inner, rule, left, f"{path}.{key}")
         if problem:
             return problem
     return ""

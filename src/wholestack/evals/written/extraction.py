@@ -4,11 +4,11 @@ A rule is named ``rule`` or ``rule:parameter``::
 
     text            all of it
     last_number     the last number, for texts that end in their result
-    letter          the letter of a choice, said outright; letter:ABCDE for other letters
+    letter          the letter of one of the question's choices, said outright; letter:12345 for other letters
     marker:####     what stands behind a marker on its line
     boxed           what stands in \\boxed{...}
     json:field      the value of a key of the one JSON object in the text
-    regex:PATTERN   the first group of a pattern, or the whole match
+    regex:PATTERN   the first group of a pattern, or the whole match; as :mod:`wholestack.evals.patterns` reads it
 
 One principle holds for all: an answer is one. A text that gives two different ones behind markers, in boxes or as
 letters has not answered, or a model would be paid for listing. Nothing is repaired and nothing is guessed.
@@ -18,9 +18,11 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from string import ascii_uppercase
 
 from wholestack.errors import InputError
-from wholestack.evals.patterns import TOO_SLOW, Bounded, TooSlowError
+from wholestack.evals.patterns import TOO_SLOW, Bounded, TooSlowError, compiled
 from wholestack.evals.written.numbers import find_numbers
 from wholestack.record import Record
 
@@ -29,6 +31,7 @@ MOST_CHARACTERS = 1_000_000
 
 EMPTY = "nothing was written"
 SEVERAL = "gives several different answers"
+BEYOND = "says a letter beyond the choices"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,18 +50,23 @@ class Extraction:
 
     name: str
     """As the user wrote it; part of the key of a result."""
-    take: Callable[[str], Extracted]
-    """The rule."""
+    take: Callable[[str, int], Extracted]
+    """The rule, for a text behind a question with so many choices."""
     put: Callable[[str], str]
     """A text that gives this answer in the form that the rule reads: the control that the rule must pass."""
 
-    def __call__(self, text: str) -> Extracted:
-        """The answer in a text."""
+    def __call__(self, text: str, choices: int = 0) -> Extracted:
+        """The answer in a text.
+
+        Args:
+            text: What was written.
+            choices: How many the question has; 0 where it has none, or they stand in its prompt alone.
+        """
         if not text.strip():
             return Extracted(reason=EMPTY)
         if len(text) > MOST_CHARACTERS:
             return Extracted(reason=f"longer than {MOST_CHARACTERS:,} characters")
-        return self.take(text)
+        return self.take(text, choices)
 
 
 def extraction_named(name: str) -> Extraction:
@@ -79,13 +87,13 @@ def extraction_named(name: str) -> Extraction:
 
 def _text(name: str, parameter: str) -> Extraction:
     _no_parameter(name, parameter)
-    return Extraction(name=name, take=lambda text: Extracted(value=text.strip()), put=str)
+    return Extraction(name=name, take=lambda text, _: Extracted(value=text.strip()), put=str)
 
 
 def _last_number(name: str, parameter: str) -> Extraction:
     _no_parameter(name, parameter)
 
-    def take(text: str) -> Extracted:
+    def take(text: str, _: int) -> Extracted:
         numbers = find_numbers(text)
         return Extracted(value=str(numbers[-1])) if numbers else Extracted(reason="holds no number")
 
@@ -96,33 +104,50 @@ _LETTER_END = r"(?=[ \t]*(?:[.,;:!?)\]*_\"'](?!\w)|[)\]*_]|$|\n|(?:because|since
 """What must stand behind a letter that is an answer: "The answer is A good question" is none."""
 
 
-def _letter(name: str, parameter: str) -> Extraction:
-    letters = parameter or "ABCDEFGHIJ"
-    if not letters.isalnum() or len(set(letters)) < len(letters) or len(letters) < 2:
-        raise InputError(f"{name}: needs two or more different letters", remedy="write for instance letter:ABCD")
-    one = f"[{letters}]"
-    bare = re.compile(rf"\W*({one})\W*", re.DOTALL)
-    stated = re.compile(rf"(?i:answer|choice|option)(?i:\s+is|\s*[:=])[\s(\[*_\"']*({one}){_LETTER_END}")
-    opening = re.compile(rf"\s*[(\[*]*({one})[)\].:*]+(?:\s|$)")
+_LETTERED = 10
+"""Choices that a question is taken to have where it names none, and up to which a letter is one in any text."""
 
-    def take(text: str) -> Extracted:
-        alone = bare.fullmatch(text)
-        if alone:
-            return Extracted(value=alone[1])
-        said = stated.findall(text)
-        if not said:
-            # "B) because ..." is an answer, "A) ... B) ..." is a list of the choices
-            said = [found[1] for line in text.splitlines() if (found := opening.match(line))]
-        return _the_one(said, "says no letter")
+
+def _letter(name: str, parameter: str) -> Extraction:
+    if parameter and (not parameter.isalnum() or len(set(parameter)) < len(parameter) or len(parameter) < 2):
+        raise InputError(f"{name}: needs two or more different letters", remedy="write for instance letter:ABCD")
+
+    def take(text: str, choices: int) -> Extracted:
+        letters = parameter or ascii_uppercase[: max(choices, _LETTERED)]
+        found = _the_one(_said(text, letters), "says no letter")
+        if found.value and found.value not in letters[: choices or None]:
+            return Extracted(reason=BEYOND)
+        return found
 
     return Extraction(name=name, take=take, put=lambda value: f"The answer is {value}.")
+
+
+@lru_cache(maxsize=32)
+def _letter_patterns(letters: str) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+    """How a letter is said: alone, in a sentence, or in front of a line."""
+    one = f"([{letters}])"
+    return (
+        re.compile(rf"\W*{one}\W*", re.DOTALL),
+        re.compile(rf"(?i:answer|choice|option)(?i:\s+is|\s*[:=])[\s(\[*_\"']*{one}{_LETTER_END}"),
+        re.compile(rf"\s*[(\[*]*{one}[)\].:*]+(?:\s|$)"),
+    )
+
+
+def _said(text: str, letters: str) -> list[str]:
+    """The letters that a text says outright."""
+    bare, stated, opening = _letter_patterns(letters)
+    alone = bare.fullmatch(text)
+    if alone:
+        return [alone[1]]
+    # "B) because ..." is an answer, "A) ... B) ..." is a list of the choices
+    return stated.findall(text) or [found[1] for line in text.splitlines() if (found := opening.match(line))]
 
 
 def _marker(name: str, parameter: str) -> Extraction:
     if not parameter.strip():
         raise InputError("marker: needs its text", remedy="write for instance marker:####")
 
-    def take(text: str) -> Extracted:
+    def take(text: str, _: int) -> Extracted:
         behind = [piece.lstrip(" \t").split("\n")[0].strip() for piece in text.split(parameter)[1:]]
         if not behind:
             return Extracted(reason=f"holds no {parameter!r}")
@@ -136,7 +161,7 @@ def _marker(name: str, parameter: str) -> Extraction:
 def _boxed(name: str, parameter: str) -> Extraction:
     _no_parameter(name, parameter)
 
-    def take(text: str) -> Extracted:
+    def take(text: str, _: int) -> Extracted:
         return _the_one(_boxes(text), "holds no \\boxed{...}")
 
     return Extraction(name=name, take=take, put=lambda value: f"\\boxed{{{value}}}")
@@ -146,7 +171,7 @@ def _json(name: str, parameter: str) -> Extraction:
     if not parameter:
         raise InputError("json: needs a key", remedy="write for instance json:answer")
 
-    def take(text: str) -> Extracted:
+    def take(text: str, _: int) -> Extracted:
         objects = _objects(text)
         if len(objects) != 1:
             return Extracted(reason=f"holds {len(objects) or 'no'} JSON object{'s' if len(objects) > 1 else ''}")
@@ -161,17 +186,19 @@ def _json(name: str, parameter: str) -> Extraction:
 
 def _regex(name: str, parameter: str) -> Extraction:
     try:
-        pattern = re.compile(parameter)
-    except (re.error, RecursionError, OverflowError) as error:
-        raise InputError(f"{name}: is no regular expression: {error}") from error
+        pattern = compiled(parameter)
+    except InputError as error:
+        raise InputError(f"{name}: {error.message}") from error
     if not parameter or pattern.groups > 1:
         raise InputError(f"{name}: needs a pattern with at most one group", remedy="use (?:...) for the others")
 
     bounded = Bounded(name)
 
-    def take(text: str) -> Extracted:
+    def take(text: str, _: int) -> Extracted:
         try:
-            found = bounded(lambda: [(each[pattern.groups] or "").strip() for each in pattern.finditer(text)])
+            found = bounded(
+                lambda left: [(each[pattern.groups] or "").strip() for each in pattern.finditer(text, timeout=left())]
+            )
         except TooSlowError:
             return Extracted(reason=TOO_SLOW)
         return _the_one(found, "does not match")

@@ -63,7 +63,7 @@ class Grader:
         known = {"id": question.id, "sample": sample, "tokens": written.tokens, "cut": cut}
         if written.finish == "none":
             return Graded(**known, grade="unwritten", reason=written.reason or EMPTY)  # type: ignore[arg-type]
-        taken = self.extraction(written.text)
+        taken = self.extraction(written.text, len(question.choices))
         if taken.reason == TOO_SLOW:
             return Graded(**known, grade="unknown", evidence=TOO_SLOW)  # type: ignore[arg-type]
         if taken.reason:

@@ -21,7 +21,7 @@ from wholestack.evals.written.summary import WrittenScores, summarise_written
 from wholestack.journal import write_atomic
 from wholestack.record import Record, digest, from_json, to_json
 
-GRADING_RULES = "grading/2"
+GRADING_RULES = "grading/3"
 """Version of extraction, checkers and summary; part of the key of what was judged."""
 
 METRICS_FILES = "metrics-*.json"

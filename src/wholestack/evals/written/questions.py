@@ -186,17 +186,17 @@ def _of_line(line: bytes, template: str, gold: Extraction | None) -> OpenQuestio
         raise InputError("its prompt is no text")
     if isinstance(answer, bool) or answer is None or not isinstance(answer, str | int | float | dict):
         raise InputError(f"its answer is {type(answer).__name__}, not a text or number")
+    choices = row.get("choices", [])
+    if not isinstance(choices, list) or not all(isinstance(each, str) for each in choices):
+        raise InputError("choices is not a list of texts")
     right = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
     if gold is not None:
-        taken = gold(right)
+        taken = gold(right, len(choices))
         if taken.reason:
             raise InputError(f"its answer {taken.reason} ({gold.name})")
         right = taken.value
     if not right.strip():
         raise InputError("its answer is empty")
-    choices = row.get("choices", [])
-    if not isinstance(choices, list) or not all(isinstance(each, str) for each in choices):
-        raise InputError("choices is not a list of texts")
     posed = _posed(template, prompt, choices)
     names = [str(row[key]) if isinstance(row.get(key), str | int) else "" for key in ("id", "group")]
     try:
