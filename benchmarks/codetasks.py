@@ -95,7 +95,7 @@ def guess(count: int, seed: int, kinds: Sequence[str], levels: Sequence[int]) ->
     for kind in kinds or KINDS:
         for level in levels:
             items = list(drawn(count, seed, kinds=(kind,), levels=(level,)))
-            for row in guess_by_cell(items, seed=seed):
+            for row in guess_by_cell(items, seed=seed).rows:
                 yield {
                     "kind": kind,
                     "difficulty": level,

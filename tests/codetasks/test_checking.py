@@ -1,5 +1,6 @@
 """``codetasks check``: what is proved, what is refused and why."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -56,6 +57,59 @@ def test_a_program_that_its_seed_does_not_give_is_refused(few, check):
     (finding,) = check([item_line(seal(replace(item, program="print(1)", context="print(1)")))]).findings
     assert "its seed gives another question" in finding.evidence[0]
     assert "its program prints '1'" in finding.evidence[1]
+
+
+def test_a_wrong_answer_is_not_hidden_by_many_unknown_lines(few, check, monkeypatch):
+    monkeypatch.setattr("wholestack.codetasks.checking.MOST_SHOWN", 3)
+    old = [item_line(seal(replace(few[0], version="0", context=str(n)))) for n in range(9)]
+    wrong = seal(replace(few[0], gold=(few[0].gold + 1) % 4))
+    found = check([*old, item_line(wrong)])
+    assert (found.refused, found.unknown) == (1, 9)
+    assert [each.status for each in found.findings] == ["unknown"] * 3 + ["fail"]
+
+
+def test_line_ends_of_others_change_nothing(few, check):
+    lines = [item_line(item) for item in few[:3]]
+    found = check([lines[0].replace(b"\n", b"\r\n"), lines[1], lines[2].rstrip()])
+    assert found.proved == 3
+
+
+def test_another_schema_is_unknown(few, check):
+    plain = msgspec.json.decode(item_line(few[0])) | {"schema": "code-item/9", "more": 1}
+    found = check([msgspec.json.encode(plain) + b"\n"])
+    assert (found.refused, found.unknown) == (0, 1)
+
+
+def test_the_same_question_with_other_choices_in_another_order_is_a_repeat(few, check):
+    turned = seal(replace(few[0], id="other", choices=few[0].choices[::-1], gold=3 - few[0].gold))
+    assert check([item_line(few[0]), item_line(turned)]).findings[0].cause == "repeated"
+
+
+@pytest.mark.parametrize("processes", [0, -1])
+def test_no_process_is_refused(few, tmp_path, sandbox, processes):
+    with pytest.raises(InputError, match="processes"):
+        check_file(tmp_path / "items.jsonl", sandbox.run, processes=processes)
+
+
+def test_what_would_keep_us_for_ever_is_no_file(tmp_path, sandbox):
+    os.mkfifo(tmp_path / "pipe")
+    for place in (tmp_path / "pipe", Path("/dev/zero"), tmp_path):
+        with pytest.raises(InputError, match="cannot be read"):
+            check_file(place, sandbox.run)
+
+
+@pytest.mark.parametrize(
+    "change", [{"gold": 4}, {"gold": -1}, {"choices": ("a",), "gold": 0}, {"choices": ("a", "a"), "gold": 0}]
+)
+def test_choices_of_which_none_can_be_right_are_refused(few, check, change):
+    found = check([item_line(seal(replace(few[0], **change)))])
+    assert (found.refused, found.findings[0].cause) == (1, "changed")
+
+
+def test_a_line_nested_a_thousand_deep_is_refused(few, check):
+    for depth in range(980, 1001):
+        line = item_line(few[0]).replace(b'"trace":{', b'"trace":{"deep":' + b"[" * depth + b"]" * depth + b",")
+        assert check([line]).refused == 1
 
 
 @pytest.mark.parametrize(

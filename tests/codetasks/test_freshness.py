@@ -1,5 +1,8 @@
 """Whether programs stand in training text."""
 
+import os
+
+import msgspec
 import pytest
 
 from wholestack.codetasks.freshness import Text, Unread, freshness, freshness_findings, training_texts
@@ -89,3 +92,26 @@ def test_findings_are_worst_for_exact_ones(some):
     statuses = [each.status for each in freshness_findings("items.jsonl", found)]
     assert statuses[0] == "fail"
     assert statuses[-1] == "unknown"
+
+
+def test_programs_within_json_of_any_shape_are_found(some, tmp_path):
+    rows = [msgspec.json.decode(item_line(item)) for item in some[:5]]
+    files = {
+        "array.json": msgspec.json.encode(rows),
+        "lines.txt": b"".join(map(item_line, some[:5])),
+        "lines.JSONL": b"".join(map(item_line, some[:5])),
+    }
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+        seen = freshness(some, training_texts(tmp_path / name)).seen
+        assert {each.item for each in seen if each.match == "exact"} == {item.id for item in some[:5]}, name
+
+
+def test_hidden_files_count_and_what_is_no_plain_file_is_unread(some, tmp_path):
+    (tmp_path / ".shards").mkdir()
+    (tmp_path / ".shards" / "t.txt").write_text(some[0].program)
+    (tmp_path / "zero.txt").symlink_to("/dev/zero")
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    found = freshness(some, training_texts(tmp_path))
+    assert [each.item for each in found.seen if each.match == "exact"] == [some[0].id]
+    assert found.unread == 2

@@ -1,11 +1,13 @@
 import json
 from collections import Counter
+from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
-from wholestack.codetasks.generating import Tally, cells_of, generate, make_items
-from wholestack.codetasks.item import CodeItem, read_line
+from wholestack.codetasks.generating import Tally, cells_of, generate, make_items, write_new
+from wholestack.codetasks.item import CodeItem, item_line, read_line
 from wholestack.codetasks.kinds.catalog import KINDS
 from wholestack.codetasks.levels import LEVELS
 from wholestack.errors import InputError, RecordError
@@ -120,3 +122,55 @@ def test_a_cell_without_new_items_ends_with_one_line(tmp_path: Path, sandbox: Sa
 def test_the_layout_of_the_file_is_recognised(file: Path) -> None:
     reading = read_questions(file)
     assert (reading.layout.name, len(reading.questions), reading.refusals) == ("own", 150, ())
+
+
+PINNED = "58c326e4f1244fbd3a0c1915f09ad59ff1df827b351808862d017cdede92417b"
+"""SHA-256 of fifty items. A change of it is a change of the grammar, which needs another VERSION."""
+
+
+def test_a_seed_gives_what_it_gave(sandbox: Sandbox) -> None:
+    made = make_items(cells_of(), count=50, seed=1, run=sandbox.run)
+    assert sha256(b"".join(map(item_line, made))).hexdigest() == PINNED
+
+
+def test_a_file_that_appears_meanwhile_is_not_written_over(tmp_path: Path, items: list[CodeItem]) -> None:
+    path = tmp_path / "items.jsonl"
+
+    def lines() -> Iterator[bytes]:
+        yield item_line(items[0])
+        path.write_text("somebody else's")
+
+    with pytest.raises(InputError, match="exists"):
+        write_new(path, lines())
+    assert path.read_text() == "somebody else's"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_two_generations_of_one_file_do_not_mix(tmp_path: Path, items: list[CodeItem]) -> None:
+    path = tmp_path / "items.jsonl"
+
+    def lines() -> Iterator[bytes]:
+        yield item_line(items[0])
+        with pytest.raises(InputError, match="another process is writing"):
+            write_new(path, [b"other"])
+
+    write_new(path, lines())
+    assert path.read_bytes() == item_line(items[0])
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_a_killed_generation_left_is_written_over(tmp_path: Path, items: list[CodeItem]) -> None:
+    (tmp_path / ".items.jsonl.tmp").write_bytes(b"x" * 100_000)
+    write_new(tmp_path / "items.jsonl", [item_line(items[0])])
+    assert (tmp_path / "items.jsonl").read_bytes() == item_line(items[0])
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_an_error_of_what_makes_the_lines_is_not_called_one_of_the_file(tmp_path: Path) -> None:
+    def lines() -> Iterator[bytes]:
+        yield b"x"
+        raise PermissionError(1, "something else")
+
+    with pytest.raises(PermissionError, match="something else"):
+        write_new(tmp_path / "items.jsonl", lines())
+    assert list(tmp_path.iterdir()) == []

@@ -98,7 +98,7 @@ def test_few_questions_are_unknown_and_never_chance():
 
 def test_there_is_a_row_for_every_group_and_none_twice():
     items = [replace(item, difficulty=1 + number % 2) for number, item in enumerate(made(400, even))]
-    rows = guess_by_cell(items)
+    rows = guess_by_cell(items).rows
     assert [(row.kind, row.difficulty, row.features, row.items) for row in rows] == [
         ("eval", 0, "form", 400), ("eval", 0, "context", 400), ("eval", 1, "form", 200), ("eval", 1, "context", 200),
         ("eval", 2, "form", 200), ("eval", 2, "context", 200),
@@ -113,4 +113,18 @@ def test_what_is_generated_gives_nothing_away_that_this_many_would_show(items):
 
 def test_several_kinds_have_a_row_of_all():
     items = [replace(item, kind=("eval", "trace")[number % 2]) for number, item in enumerate(made(200, even))]
-    assert {(row.kind, row.items) for row in guess_by_cell(items)} == {("eval", 100), ("trace", 100), ("all", 200)}
+    assert {(row.kind, row.items) for row in guess_by_cell(items).rows} == {("eval", 100), ("trace", 100), ("all", 200)}
+
+
+def test_a_group_that_cannot_be_guessed_is_left_out_by_name_and_makes_all_unknown():
+    kinds = ["eval"] * 8000 + ["cloze"] * 49
+    items = [replace(item, kind=kind) for kind, item in zip(kinds, made(len(kinds), even), strict=True)]
+    found = guess_by_cell(items[:8000])
+    assert (found.verdict, found.left_out) == ("chance", ())
+    found = guess_by_cell(items)
+    assert (found.verdict, found.left_out) == ("unknown", ("cloze 1: 49 questions, 50 are needed",))
+    odd = replace(items[0], choices=("1", "2", "3"), gold=0)
+    assert guess_by_cell([*items[:100], odd, *(replace(item, kind="trace") for item in items[:60])]).left_out == (
+        "eval 1: [3, 4] choices",
+        "all all: [3, 4] choices",
+    )

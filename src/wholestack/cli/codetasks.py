@@ -1,6 +1,7 @@
 """``wholestack codetasks``: questions about programs that nobody has seen."""
 
 import re
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -85,6 +86,8 @@ def generate_command(
 def check(file: Path, /, *, against: Path | None = None, processes: int = 1, json: Json = False) -> int:
     """Make every question again from its seed, run it, and compare; say which line is not what it should be.
 
+    Every line is proved by itself: which lines were taken, and in which order, is not.
+
     Exit code 0 if every line is proved (and with --against fresh), 1 if one is not, 3 if one could not be told: it is
     of another version, or text of --against could not be read.
 
@@ -93,8 +96,8 @@ def check(file: Path, /, *, against: Path | None = None, processes: int = 1, jso
     file
         As `codetasks generate` writes it.
     against
-        Training text in which the questions' programs must not stand: a corpus or run of ours, a folder of text and
-        JSON Lines files, or one such file.
+        Training text in which the questions' programs must not stand: a corpus or run of ours (its training split), a
+        folder of text and JSON files, or one such file.
     processes
         Sandboxed processes at one time.
     json
@@ -114,6 +117,7 @@ def check(file: Path, /, *, against: Path | None = None, processes: int = 1, jso
         f"{file}: {checked.items:,} questions, {checked.proved:,} proved: made again from their seeds and run twice",
     ]
     if against is not None:
+        print(f"comparing with {against}", file=sys.stderr)
         fresh = freshness(read_items(file, pass_over_broken=True), training_texts(against))
         found += freshness_findings(file, fresh)
         exact = sum(each.match == "exact" for each in fresh.seen)
@@ -180,18 +184,23 @@ def guess_command(file: Path, /, *, json: Json = False) -> int:
     json
         Print one JSON document.
     """
-    rows = guess_by_cell(read_items(file))
+    found = guess_by_cell(read_items(file))
     if json:
-        print_json({"rows": [to_builtins(row) | {"verdict": row.verdict} for row in rows]})
+        rows = [to_builtins(row) | {"verdict": row.verdict} for row in found.rows]
+        print_json({"verdict": found.verdict, "rows": rows, "left_out": list(found.left_out)})
     else:
-        print(f"{'kind':<10}{'level':>6}{'features':>10}{'items':>8}{'right':>8}   95 % interval   {'':<8}")
-        for row in rows:
+        print(f"{'kind':<10}{'level':>6}{'features':>10}{'items':>8}{'right':>8}   95 % interval")
+        for row in found.rows:
             print(
                 f"{row.kind:<10}{row.difficulty or 'all':>6}{row.features:>10}{row.items:>8,}{row.accuracy:>8.3f}   "
                 f"{row.low:.3f} to {row.high:.3f}   {row.verdict}"
             )
-    verdicts = {row.verdict for row in rows}
-    return EXIT_FINDINGS if "given away" in verdicts else EXIT_UNKNOWN if verdicts != {"chance"} else EXIT_OK
+        for line in found.left_out[:_MOST_LINES]:
+            print(f"left out: {line}")
+        print("form: the choices alone; context: also the wording. Chance is one in the number of choices.")
+        if found.verdict == "unknown":
+            print("unknown: too few questions to tell within two points; 10,000 of a kind and level are enough.")
+    return {"given away": EXIT_FINDINGS, "chance": EXIT_OK, "unknown": EXIT_UNKNOWN}[found.verdict]
 
 
 def _levels(text: str) -> range:

@@ -19,6 +19,7 @@ app = App(
 )
 
 _DEFAULTS = Limits()
+_LONGEST_VALUE = 1000
 
 
 @app.command
@@ -38,15 +39,17 @@ def run(
 ) -> int:
     """Run a Python program in namespaces of its own: no network, no files of this machine, no other process.
 
-    What it prints is printed here, what it writes to RESULT as JSON is in the JSON document as "value". Nothing of it
-    is left afterwards. Exit code 0 if it ended with 0, 1 if it failed or was ended, 2 if it could not be run.
+    What it prints is printed here. It can give back one JSON value by RESULT.write('{"n": 1}') (RESULT is an open text
+    file), which --json shows as "value". Nothing of it is left afterwards. Exit code 0 if it ended with 0, 1 if it
+    failed or was ended, 2 if it could not be run. What does not work inside, such as sockets to itself or SQLite files,
+    is in docs/sandbox.md.
 
     Parameters
     ----------
     file
         The program. Only the standard library can be imported.
     argument
-        A JSON value, which the program finds as ARGUMENT.
+        A JSON value, which the program finds as ARGUMENT; without it there is no such name.
     wall
         Time, for instance 90s or 5m; then it is ended, whatever it does.
     memory
@@ -84,9 +87,13 @@ def run(
     if json:
         print_json(_document(outcome))
     else:
-        sys.stdout.write(outcome.stdout.decode(errors="backslashreplace"))
-        sys.stdout.flush()
-        sys.stderr.write(outcome.stderr.decode(errors="backslashreplace"))
+        for stream, said in ((sys.stdout, outcome.stdout), (sys.stderr, outcome.stderr)):
+            stream.write(said.decode(errors="backslashreplace"))
+            if said and not said.endswith(b"\n") and stream.isatty():
+                stream.write("\n")
+            stream.flush()
+        if outcome.result:
+            print(f"result: {_shown(outcome)}", file=sys.stderr)
         print(f"{file}: {outcome.describe()}, isolated by {outcome.isolation}", file=sys.stderr)
     return EXIT_OK if outcome.ok else EXIT_FINDINGS
 
@@ -111,6 +118,14 @@ def probe(*, json: Json = False) -> int:
     else:
         print(reason or f"isolated by {isolation}: own namespaces, an empty file system, a system call filter")
     return EXIT_UNKNOWN if reason else EXIT_OK
+
+
+def _shown(outcome: Outcome) -> str:
+    """The value in one line, or why there is none."""
+    try:
+        return msgspec.json.encode(outcome.value()).decode()[:_LONGEST_VALUE]
+    except RecordError as error:
+        return str(error)
 
 
 def _argument(text: str) -> Any:

@@ -6,13 +6,19 @@ seed does not give was made or changed by somebody else. Its program is then run
 the reason can be told; it is refused in any case, for nothing shows which answer is right.
 """
 
+import os
 import platform
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
+import msgspec
+
 from wholestack.codetasks.drafting import draft, settle
-from wholestack.codetasks.item import LONGEST_LINE, VERSION, CodeItem, item_line, read_line
+from wholestack.codetasks.draws import SEED_BITS
+from wholestack.codetasks.item import LONGEST_LINE, VERSION, CodeItem, item_line, open_items, read_line
 from wholestack.codetasks.kinds.catalog import find_kind
 from wholestack.codetasks.kinds.kind import Kind
 from wholestack.codetasks.levels import LEVELS
@@ -24,10 +30,12 @@ from wholestack.sandbox import Ending, Limits, Outcome
 
 BATCH = 500
 MOST_SHOWN = 1000
-"""Findings that are kept; all are counted."""
-MOST_FOREIGN = 200
+"""Findings of one status that are kept; all are counted."""
+LONGEST_EVIDENCE = 1000
+"""Characters."""
+MOST_FOREIGN = 50
 """Programs of lines that are not ours that are run for a reason, each in a sandbox of its own."""
-_FOREIGN = Limits(wall_s=5.0, memory_bytes=256 << 20, processes=4, output_bytes=1 << 16)
+_FOREIGN = Limits(wall_s=2.0, memory_bytes=256 << 20, processes=4, output_bytes=1 << 16)
 
 Progress = Callable[[int, int], None]
 """Lines that were checked, and about how many there are."""
@@ -47,7 +55,7 @@ class Checked:
     """Of them those of another version of the grammar, or of a kind that is not installed: neither proved nor
     refuted."""
     findings: tuple[Finding, ...]
-    """One for each line that is not proved, the first :data:`MOST_SHOWN`."""
+    """One for each line that is not proved, the first :data:`MOST_SHOWN` of each status."""
 
 
 def check_file(path: Path, run: Runs, *, processes: int = 1, progress: Progress | None = None) -> Checked:
@@ -63,18 +71,17 @@ def check_file(path: Path, run: Runs, *, processes: int = 1, progress: Progress 
         InputError: the file cannot be read, or is empty.
         SandboxError: programs could not be run.
     """
+    if processes < 1:
+        raise InputError(f"processes is {processes}: 1 or more is needed")
     check = _Check(path, run, processes)
-    try:
-        size = path.stat().st_size
-        if progress is not None:
-            progress(0, 1)
-        with path.open("rb") as file:
-            for lines in _batches(numbered_lines(file.readline, longest_bytes=LONGEST_LINE)):
-                check.take(lines)
-                if progress is not None:
-                    progress(check.items, max(check.items, round(check.items * size / file.tell())))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}", remedy="name an existing file") from error
+    if progress is not None:
+        progress(0, 1)
+    with open_items(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        for lines in _batches(numbered_lines(file.readline, longest_bytes=LONGEST_LINE)):
+            check.take(lines)
+            if progress is not None:
+                progress(check.items, max(check.items, round(check.items * size / file.tell())))
     if not check.items:
         raise InputError(f"{path}: holds no question", remedy="name a file that codetasks generate wrote")
     return check.result()
@@ -98,8 +105,9 @@ class _Check:
         self._path = path
         self._run = run
         self._processes = processes
-        self._first_line: dict[str, int] = {}
+        self._first_line: dict[bytes, int] = {}
         self._foreign = 0
+        self._said: Counter[Status] = Counter()
         self._kinds: dict[str, Kind] = {}
         self._missing: set[str] = set()
         self._findings: list[Finding] = []
@@ -127,7 +135,7 @@ class _Check:
         settle(trials, self._run, processes=self._processes)
         for (number, line, item), trial in zip(again, trials, strict=True):
             made = trial.result
-            if isinstance(made, CodeItem) and item_line(made) == line:
+            if isinstance(made, CodeItem) and item_line(made).rstrip() == line.rstrip(b"\r\n"):
                 self._proved += 1
             else:
                 self._refuse_foreign(number, line, item, made)
@@ -138,9 +146,14 @@ class _Check:
         try:
             item = read_line(line, where=where)
         except RecordError as error:
+            if (schema := _schema_of(line)) not in ("", CodeItem.SCHEMA):
+                self._unknown += 1
+                evidence = f"{where}: schema {schema[:100]!r}, this version reads {CodeItem.SCHEMA!r}"
+                self._say(number, "version", [evidence], "check it with the wholestack that made it", status="unknown")
+                return None
             self._say(number, "changed", [error.message], error.remedy or "generate the file again from its seed")
             return None
-        if (before := self._first_line.setdefault(item.id, number)) != number:
+        if (before := self._first_line.setdefault(sha256(item.context.encode()).digest(), number)) != number:
             self._say(number, "repeated", [f"{where}: the same question as line {before}"], "remove one of them")
             return None
         if item.version != VERSION:
@@ -148,7 +161,7 @@ class _Check:
             evidence = f"{where}: made with version {item.version!r} of the grammar, this is version {VERSION!r}"
             self._say(number, "version", [evidence], "check it with the wholestack that made it", status="unknown")
             return None
-        if item.difficulty not in LEVELS or not 0 <= item.seed < 1 << 64:
+        if item.difficulty not in LEVELS or not 0 <= item.seed < 1 << SEED_BITS:
             evidence = f"{where}: difficulty {item.difficulty}, seed {item.seed}: there is no such question"
             self._say(number, "foreign", [evidence], "remove it")
             return None
@@ -179,7 +192,7 @@ class _Check:
             evidence = [f"{where}: its seed gives another question ({python})"]
         if not isinstance(made, CodeItem) or made.program != item.program:
             evidence += self._what_it_does(item)
-        elif item_line(item) != line:
+        elif item_line(item).rstrip() != line.rstrip(b"\r\n"):
             evidence.append("the line is written in another way than ours: spaces, or the order of its keys")
         self._say(number, "foreign", evidence, "generate the file again from its seed, with the same version of Python")
 
@@ -192,7 +205,8 @@ class _Check:
 
     def _say(self, number: int, cause: str, evidence: list[str], remedy: str, *, status: Status = "fail") -> None:
         self._refused += status == "fail"
-        if len(self._findings) < MOST_SHOWN:
+        self._said[status] += 1
+        if self._said[status] <= MOST_SHOWN:
             self._findings.append(
                 finding(
                     str(self._path),
@@ -200,10 +214,20 @@ class _Check:
                     status,
                     part=f"line {number}",
                     cause=cause,
-                    evidence=evidence,
+                    evidence=[each[:LONGEST_EVIDENCE] for each in evidence],
                     remedy=remedy,
                 )
             )
+
+
+def _schema_of(line: bytes) -> str:
+    """What a line says that it is; empty if it does not say."""
+    try:
+        said = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ""
+    schema = said.get("schema") if isinstance(said, dict) else None
+    return schema if isinstance(schema, str) else ""
 
 
 def _differing(item: CodeItem, made: CodeItem) -> str:

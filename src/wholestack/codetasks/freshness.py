@@ -6,7 +6,9 @@ other small program that uses the same names, so easy levels come near to other 
 same program does not. What is not found may still be known in other words: matching is a lower bound.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -16,7 +18,7 @@ import numpy as np
 
 from wholestack.codetasks.item import CodeItem
 from wholestack.data.corpus import Corpus
-from wholestack.data.folder import LARGEST_DOCUMENT_BYTES, numbered_lines, walk
+from wholestack.data.folder import LARGEST_DOCUMENT_BYTES, numbered_lines, open_plain
 from wholestack.data.similarity import THRESHOLD, Hashes, shingles
 from wholestack.errors import InputError
 from wholestack.finding import Finding, finding
@@ -26,6 +28,7 @@ MOST_SHOWN = 1000
 """Findings that are kept; all are counted."""
 SHOWN = 20
 """Places that could not be read that are named."""
+_ESCAPED = re.compile(r'\\(["\\/nrt]|u[0-9a-fA-F]{4})')
 _PIECE_BYTES, _OVERLAP_BYTES = 1 << 20, 1 << 14
 
 
@@ -75,9 +78,7 @@ class Freshness:
     """The first of them."""
 
 
-def freshness(
-    items: Sequence[CodeItem], texts: Iterable[Text | Unread], *, progress: Callable[[int], None] | None = None
-) -> Freshness:
+def freshness(items: Sequence[CodeItem], texts: Iterable[Text | Unread]) -> Freshness:
     """Look for every question's program in a stream of documents.
 
     Memory is that of the items' shingles and of one document; the work for a document grows with its length.
@@ -85,7 +86,6 @@ def freshness(
     Args:
         items: Questions.
         texts: Documents, in any order.
-        progress: Told the number of documents after each.
     """
     index = _Index([shingles(item.program.encode()) for item in items])
     programs = [item.program.strip() for item in items]
@@ -105,8 +105,6 @@ def freshness(
             if number not in exact and (is_exact or shares[number] > best[number]):
                 best[number], place[number] = shares[number], each.place
                 exact.update([int(number)] if is_exact else [])
-        if progress is not None:
-            progress(documents)
     seen = [
         Seen(item=items[n].id, match="exact" if n in exact else "near", share=float(best[n]), place=place[n])
         for n in np.flatnonzero(best).tolist()
@@ -179,7 +177,7 @@ class _Index:
 
 
 def training_texts(folder: Path) -> Iterator[Text | Unread]:
-    """Documents of a corpus or run of ours, or of a folder of text and JSON Lines files, or of one such file.
+    """Documents of the training split of a corpus or run of ours, or of all files of a folder, or of one file.
 
     Raises:
         InputError: there is no such place, or no file in it.
@@ -190,10 +188,15 @@ def training_texts(folder: Path) -> Iterator[Text | Unread]:
             return _of_corpus(corpus)
     if not folder.exists():
         raise InputError(f"{folder}: is not there", remedy="name a corpus, a run, or a folder of text")
-    files = [folder] if folder.is_file() else list(walk(folder))
+    files = _all_files(folder) if folder.is_dir() else [folder]
     if not files:
         raise InputError(f"{folder}: no file in it", remedy="name a corpus, a run, or a folder of text")
     return _of_files(files)
+
+
+def _all_files(folder: Path) -> list[Path]:
+    """Everything below that is no folder, hidden or not, in a fixed order; links are not followed."""
+    return sorted(Path(place, name) for place, _, names in os.walk(folder) for name in names)
 
 
 def _of_corpus(folder: Path) -> Iterator[Text]:
@@ -203,7 +206,7 @@ def _of_corpus(folder: Path) -> Iterator[Text]:
 
 def _of_files(files: Iterable[Path]) -> Iterator[Text | Unread]:
     for path in files:
-        if path.suffix in (".jsonl", ".ndjson"):
+        if path.suffix.lower() in (".jsonl", ".ndjson"):
             yield from _of_json_lines(path)
         else:
             yield from _of_text(path)
@@ -211,30 +214,40 @@ def _of_files(files: Iterable[Path]) -> Iterator[Text | Unread]:
 
 def _of_text(path: Path) -> Iterator[Text | Unread]:
     """Pieces that overlap by more than a program is long, so that none is cut in two."""
-    try:
-        with path.open("rb") as file:
-            kept = b""
-            while block := file.read(_PIECE_BYTES):
-                if b"\0" in block:
-                    yield Unread(str(path), "holds zero bytes: is no text")
-                    return
-                yield Text(str(path), (kept + block).decode(errors="replace"))
-                kept = block[-_OVERLAP_BYTES:]
-    except OSError as error:
-        yield Unread(str(path), f"cannot be read: {error.strerror}")
+    file = open_plain(path)
+    if isinstance(file, tuple):
+        yield Unread(str(path), file[1])
+        return
+    with file:
+        kept = b""
+        while block := file.read(_PIECE_BYTES):
+            if b"\0" in block:
+                yield Unread(str(path), "holds zero bytes: is no text")
+                return
+            text = (kept + block).decode(errors="replace")
+            yield Text(str(path), text)
+            if "\\n" in text:  # programs within JSON of any shape, or within source code
+                yield Text(str(path), _ESCAPED.sub(_unescaped, text))
+            kept = block[-_OVERLAP_BYTES:]
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    said = found[1]
+    return chr(int(said[1:], 16)) if said[0] == "u" else {"n": "\n", "t": "\t", "r": "\r"}.get(said, said)
 
 
 def _of_json_lines(path: Path) -> Iterator[Text | Unread]:
     """One document a line: all its texts, whatever their keys are."""
-    try:
-        with path.open("rb") as file:
-            for number, line in numbered_lines(file.readline, longest_bytes=LARGEST_DOCUMENT_BYTES):
-                try:
-                    yield Text(f"{path}:{number}", "\n".join(_strings(msgspec.json.decode(line))))
-                except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-                    yield Unread(f"{path}:{number}", f"not JSON: {error}")
-    except OSError as error:
-        yield Unread(str(path), f"cannot be read: {error.strerror}")
+    file = open_plain(path)
+    if isinstance(file, tuple):
+        yield Unread(str(path), file[1])
+        return
+    with file:
+        for number, line in numbered_lines(file.readline, longest_bytes=LARGEST_DOCUMENT_BYTES):
+            try:
+                yield Text(f"{path}:{number}", "\n".join(_strings(msgspec.json.decode(line))))
+            except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+                yield Unread(f"{path}:{number}", f"not JSON: {error}")
 
 
 def _strings(value: object) -> Iterator[str]:

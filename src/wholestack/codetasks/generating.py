@@ -5,11 +5,14 @@ a stream of drafts, one for each counter 0, 1, 2, ...; a slot takes the next acc
 file does not have yet. How many drafts share a process decides nothing but the time.
 """
 
+import contextlib
+import fcntl
 import os
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from io import BufferedWriter
 from pathlib import Path
 
 from wholestack.codetasks.drafting import draft, settle
@@ -231,18 +234,51 @@ def write_new(path: Path, lines: Iterable[bytes]) -> None:
     Raises:
         InputError: it exists, or cannot be written.
     """
+    exists = InputError(f"{path}: exists", remedy="name another file, or remove it")
     if path.exists() or path.is_symlink():
-        raise InputError(f"{path}: exists", remedy="name another file, or remove it")
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        raise exists
+    beside = path.with_name(f".{path.name}.tmp")
     try:
-        with beside.open("wb") as file:
-            file.writelines(lines)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
+        file = _locked(beside)
     except OSError as error:
+        raise _unwritable(path, error) from error
+    with file:
+        try:
+            for line in lines:
+                try:
+                    file.write(line)
+                except OSError as error:
+                    raise _unwritable(path, error) from error
+            try:
+                file.flush()
+                os.fsync(file.fileno())
+                os.link(beside, path)  # unlike a rename it takes nobody's place
+            except FileExistsError:
+                raise exists from None
+            except OSError as error:
+                raise _unwritable(path, error) from error
+        finally:
+            with contextlib.suppress(OSError):
+                beside.unlink()
+
+
+def _locked(beside: Path) -> BufferedWriter:
+    """The file in the making, empty and ours alone; what a killed generation left there is written over.
+
+    Raises:
+        InputError: another process is writing it.
+    """
+    file = os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644), "wb")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        file.truncate()
+    except BlockingIOError:
+        file.close()
         raise InputError(
-            f"{path}: cannot be written: {error.strerror}", remedy="name a file in a folder of yours"
-        ) from error
-    finally:
-        beside.unlink(missing_ok=True)
+            f"{beside}: another process is writing it", remedy="wait for it, or name another file"
+        ) from None
+    return file
+
+
+def _unwritable(path: Path, error: OSError) -> InputError:
+    return InputError(f"{path}: cannot be written: {error.strerror}", remedy="name a file in a folder of yours")

@@ -66,8 +66,26 @@ class Guessed(Record):
         return "chance" if lowest <= self.low and self.high <= highest else "unknown"
 
 
-def guess_by_cell(items: Sequence[CodeItem], *, seed: int = 0) -> list[Guessed]:
-    """The guesser with both sets of features: on each kind and level, and where there are several on all together.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guesses:
+    """The guesser on every group of a file."""
+
+    rows: tuple[Guessed, ...]
+    """With both sets of features: each kind at each level, and where there are several all together."""
+    left_out: tuple[str, ...]
+    """Groups that cannot be guessed, each with the reason."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst of all; a group that is left out is ``unknown``."""
+        verdicts = {row.verdict for row in self.rows}
+        if "given away" in verdicts:
+            return "given away"
+        return "chance" if verdicts == {"chance"} and not self.left_out else "unknown"
+
+
+def guess_by_cell(items: Sequence[CodeItem], *, seed: int = 0) -> Guesses:
+    """Guess within every kind and level, every kind, and all.
 
     Raises:
         InputError: too few questions for any of them.
@@ -79,17 +97,21 @@ def guess_by_cell(items: Sequence[CodeItem], *, seed: int = 0) -> list[Guessed]:
     kinds = {kind for kind, _ in groups} - {"all"}
     same = [("all", 0)] if len(kinds) == 1 else []
     same += [(kind, 0) for kind in kinds if sum(kind == each for each, _ in groups) == 2]
-    rows = [
-        guess(groups[cell], features=which, seed=seed)
-        for cell in sorted(groups.keys() - set(same), key=lambda each: (each[0] == "all", each))
-        for which in get_args(Features)
-        if len(groups[cell]) >= FEWEST and len({len(item.choices) for item in groups[cell]}) == 1
-    ]
+    rows: list[Guessed] = []
+    left_out = []
+    for cell in sorted(groups.keys() - set(same), key=lambda each: (each[0] == "all", each)):
+        group = groups[cell]
+        counts = sorted({len(item.choices) for item in group})
+        if len(group) < FEWEST or len(counts) > 1:
+            why = f"{len(group)} questions, {FEWEST} are needed" if len(group) < FEWEST else f"{counts} choices"
+            left_out.append(f"{cell[0]} {cell[1] or 'all'}: {why}")
+        else:
+            rows += [guess(group, features=which, seed=seed) for which in get_args(Features)]
     if not rows:
         raise InputError(
             f"{len(items)} questions are too few to guess", remedy=f"at least {FEWEST} of one kind are needed"
         )
-    return rows
+    return Guesses(rows=tuple(rows), left_out=tuple(left_out))
 
 
 def guess(items: Sequence[CodeItem], *, features: Features = "context", seed: int = 0) -> Guessed:

@@ -6,12 +6,13 @@ needed to check it again: the seed that makes it, its program, and the trace tha
 
 import hashlib
 from dataclasses import dataclass, replace
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, ClassVar
 
 import msgspec
 
-from wholestack.data.folder import numbered_lines
+from wholestack.data.folder import numbered_lines, open_plain
 from wholestack.errors import InputError, RecordError
 from wholestack.record import Record, from_json, to_builtins
 
@@ -94,9 +95,15 @@ def read_line(line: bytes, *, where: str) -> CodeItem:
     Raises:
         RecordError: it does not decode, or was changed after it was sealed.
     """
-    item = from_json(CodeItem, line, where=where)
-    if content_hash(item) != item.hash:
+    try:
+        item = from_json(CodeItem, line, where=where)
+        is_sealed = content_hash(item) == item.hash
+    except RecursionError as error:
+        raise RecordError(f"{where}: nested too deep") from error
+    if not is_sealed:
         raise RecordError(f"{where}: was changed after it was sealed", remedy="generate it again from its seed")
+    if not (2 <= len(set(item.choices)) == len(item.choices) and 0 <= item.gold < len(item.choices)):
+        raise RecordError(f"{where}: gold is {item.gold} of choices {list(item.choices)!r:.200}: no such question")
     return item
 
 
@@ -112,14 +119,23 @@ def read_items(path: Path, *, pass_over_broken: bool = False) -> list[CodeItem]:
         RecordError: a line does not decode, or was changed; the message names it.
     """
     items = []
-    try:
-        with path.open("rb") as file:
-            for number, line in numbered_lines(file.readline, longest_bytes=LONGEST_LINE):
-                try:
-                    items.append(read_line(line, where=f"{path}:{number}"))
-                except RecordError:
-                    if not pass_over_broken:
-                        raise
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}", remedy="name an existing file") from error
+    with open_items(path) as file:
+        for number, line in numbered_lines(file.readline, longest_bytes=LONGEST_LINE):
+            try:
+                items.append(read_line(line, where=f"{path}:{number}"))
+            except RecordError:
+                if not pass_over_broken:
+                    raise
     return items
+
+
+def open_items(path: Path) -> BufferedReader:
+    """A file of questions, for reading.
+
+    Raises:
+        InputError: it cannot be read, or is a pipe or device.
+    """
+    file = open_plain(path, follow=True)
+    if isinstance(file, tuple):
+        raise InputError(f"{path}: cannot be read: {file[1]}", remedy="name a file that codetasks generate wrote")
+    return file

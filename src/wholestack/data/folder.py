@@ -4,6 +4,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -57,17 +58,32 @@ def place_inside(root: Path, path: Path) -> str:
 
 def read_text(path: Path, *, largest_bytes: int = LARGEST_DOCUMENT_BYTES) -> str | Refused:
     """The UTF-8 text of a plain file, or why there is none."""
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        return ("outside", "a symbolic link") if path.is_symlink() else ("unreadable", str(error.strerror))
-    with os.fdopen(handle, "rb") as file:
-        state = os.fstat(file.fileno())
-        if not stat.S_ISREG(state.st_mode):
-            return "outside", "not a plain file"
-        if state.st_size > largest_bytes:
-            return "too_large", f"{state.st_size:,} bytes, the cap is {largest_bytes:,}"
+    file = open_plain(path)
+    if isinstance(file, tuple):
+        return file
+    with file:
+        size = os.fstat(file.fileno()).st_size
+        if size > largest_bytes:
+            return "too_large", f"{size:,} bytes, the cap is {largest_bytes:,}"
         return decode(file.read(largest_bytes + 1))
+
+
+def open_plain(path: Path, *, follow: bool = False) -> BufferedReader | Refused:
+    """A plain file for reading bytes, or why it is none: a pipe or a device could keep us for ever.
+
+    Args:
+        path: The file.
+        follow: Whether it may be a link to one.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW))
+    except OSError as error:
+        is_link = path.is_symlink() and not follow
+        return ("outside", "a symbolic link") if is_link else ("unreadable", str(error.strerror))
+    if stat.S_ISREG(os.fstat(handle).st_mode):
+        return os.fdopen(handle, "rb")
+    os.close(handle)
+    return "outside", "not a plain file"
 
 
 def decode(data: bytes) -> str | Refused:

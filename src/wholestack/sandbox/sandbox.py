@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from wholestack.errors import InputError, SandboxError
+from wholestack.errors import InputError, RecordError, SandboxError
 from wholestack.sandbox.bubblewrap import Bubblewrap
 from wholestack.sandbox.container import Container
 from wholestack.sandbox.image import default_folder, image_of_this_interpreter
@@ -139,7 +139,11 @@ class Sandbox:
 
     def _probe(self) -> None:
         outcome = self.run(_PROBED.replace("OWNER", str(os.geteuid())), limits=_PROBE)
-        found = outcome.value() if outcome.ok else [f"{outcome.describe()}: {outcome.stderr[-300:].decode()}"]
+        said = outcome.stderr[-300:].decode(errors="replace")
+        try:
+            found = outcome.value() if outcome.ok else [f"{outcome.describe()}: {said}"]
+        except RecordError as error:
+            found = [error.message]
         if found:
             raise SandboxError(f"bubblewrap starts, but {'; '.join(map(str, found))}")
 
