@@ -69,8 +69,8 @@ def _tasks(item: CodeItem) -> list[Task]:
     if item.kind in ("eval", "outcome"):
         return [("printed", item.program)]
     if item.kind == "trace":
-        name = re.match(r"What is the value of (\w+) just", item.question)
-        return [("watched", item.program, int(_group(r"line (\d+) ", item)), name[1] if name else "0")]
+        variable = re.match(r"What is the value of (\w+) just", item.question)
+        return [("watched", item.program, int(_group(r"line (\d+) ", item)), variable[1] if variable else "0")]
     if item.kind == "cloze":
         return [("called", item.program, _group(CLOZE, item), choice) for choice in item.choices]
     name, given, taken, wanted = _groups(BRANCH, item)
@@ -85,9 +85,10 @@ def _is_right(item: CodeItem, answers: list[object]) -> bool:
     if item.kind == "trace":
         (seen,) = answers
         assert isinstance(seen, list)
-        time = re.search(r"for the (\w+) time", item.question)
-        counted = str(len(seen)) if item.question.startswith("How often") else seen[0]
-        return bool((seen[TIMES[time[1]]] if time else counted) == gold)
+        visit = re.search(r"for the (\w+) time", item.question)
+        if visit:
+            return bool(seen[TIMES[visit[1]]] == gold)
+        return bool((str(len(seen)) if item.question.startswith("How often") else seen[0]) == gold)
     if item.kind == "cloze":
         return [each == _groups(CLOZE, item)[1] for each in answers] == [at == item.gold for at in range(4)]
     return answers == [*(int(at == item.gold) for at in range(4)), 1, 0]
