@@ -49,7 +49,7 @@ check: venv
 	$(BIN)/ruff format --check src tests benchmarks
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -q -p no:randomly tests/docs
+	$(BIN)/python -m pytest -q -p no:randomly -m "not heavy" tests/docs
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
