@@ -8,6 +8,7 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from io import BufferedReader
 from pathlib import Path
 from types import TracebackType
 from typing import Generic, Self, TypeVar
@@ -84,19 +85,39 @@ def read_journal(path: Path, kind: type[R]) -> list[R]:
     return list(iterate_journal(path, kind))
 
 
+class NotOrdinaryError(OSError):
+    """A folder, pipe or device stands where a file should."""
+
+
+def open_ordinary(path: Path, *, follow: bool = True) -> BufferedReader:
+    """An ordinary file for reading bytes. A pipe in its place is not waited for, nor is a device read without end.
+
+    Args:
+        path: The file.
+        follow: Whether a link to one is as good.
+
+    Raises:
+        NotOrdinaryError: it is something else.
+        OSError: it cannot be opened.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW))
+    if stat.S_ISREG(os.fstat(handle).st_mode):
+        return os.fdopen(handle, "rb")
+    os.close(handle)
+    raise NotOrdinaryError("it is no ordinary file")
+
+
 def iterate_journal(path: Path, kind: type[R]) -> Iterator[R]:
     """Like :func:`read_journal`, one record at a time."""
     try:
-        # A pipe in its place is not waited for, nor is a device read without end.
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        with os.fdopen(handle, "rb") as file:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise RecordError(f"{path}: is no ordinary file")
+        with open_ordinary(path) as file:
             for number, line in enumerate(file, start=1):
                 if line.endswith(b"\n"):
                     yield from_json(kind, line, where=f"{path}:{number}")
     except FileNotFoundError:
         return
+    except NotOrdinaryError as error:
+        raise RecordError(f"{path}: is no ordinary file") from error
     except OSError as error:
         raise RecordError(f"{path}: cannot be read: {error.strerror}") from error
 

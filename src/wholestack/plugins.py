@@ -2,7 +2,7 @@
 
 One group a kind of thing, ``wholestack.<package>_<things>``: ``wholestack.evals_layouts`` (classes of layouts),
 ``wholestack.evals_backends`` (lines of the table of backends), ``wholestack.evals_checkers`` (functions that judge an
-answer), ``wholestack.health_checks`` (tuples of checks).
+answer), ``wholestack.health_checks`` (tuples of checks), ``wholestack.codetasks_kinds`` (classes of kinds of question).
 """
 
 from collections.abc import Iterator

@@ -153,7 +153,7 @@ def start_as_ordinary(
         stdin=subprocess.DEVNULL,
         stdout=files["output"],
         stderr=files["output"],
-        cwd=scene.folder / "work",
+        cwd=scene.folder / "inner",
         pass_fds=[files["result"].fileno(), scene.inherited, *inherited],
         start_new_session=True,
         env={

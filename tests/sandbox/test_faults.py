@@ -68,6 +68,43 @@ def test_an_owner_that_is_killed_while_a_run_starts_leaves_nothing(processes_nam
     assert processes_named(str(mark)) == processes_named(word) == []
 
 
+HALF_STARTED = """
+import sys
+from pathlib import Path
+from wholestack.sandbox import Limits
+from wholestack.sandbox.bubblewrap import Bubblewrap
+from wholestack.sandbox.watching import Watch
+
+container = Bubblewrap(Path("/"))
+Watch(container, b"", limits=Limits(wall_s=1000.0), hash_seed=int(sys.argv[1]), folder=None).follow()
+"""
+
+
+@pytest.mark.parametrize("killed", ["the owner", "the container"])
+def test_a_first_process_that_was_not_yet_let_go_on_is_not_left_behind(tmp_path, processes_named, word, killed):
+    bwrap = tmp_path / "bwrap"
+    # At this point the real one is for some microseconds.
+    bwrap.write_text(f"#!/bin/sh\nsh -c 'sleep 1000; :' {word} &\nsleep 1000\n")
+    bwrap.chmod(0o755)
+    tmp_path.chmod(0o755)
+    for above in tmp_path.parents[:2]:
+        above.chmod(above.stat().st_mode | stat.S_IXOTH)
+    environment = {**os.environ, **PATH, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    with subprocess.Popen([sys.executable, "-c", HALF_STARTED, str(seed())], env=environment) as owner:
+        while not (first := processes_named(word)):
+            assert owner.poll() is None
+            time.sleep(0.01)
+        if killed == "the owner":
+            owner.kill()
+        else:
+            os.kill(parent_of(first[0]), signal.SIGKILL)
+    assert all(map(ends, first))
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
 def ends(pid: int) -> bool:
     with contextlib.suppress(ProcessLookupError):
         handle = os.pidfd_open(pid)

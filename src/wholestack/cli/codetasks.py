@@ -120,18 +120,16 @@ def check(file: Path, /, *, against: Path | None = None, processes: int = 1, jso
         print(f"comparing with {against}", file=sys.stderr)
         fresh = freshness(read_items(file, pass_over_broken=True), training_texts(against))
         found += freshness_findings(file, fresh)
-        exact = sum(each.match == "exact" for each in fresh.seen)
-        nearly = len(fresh.seen) - exact
         document["freshness"] = {
             "documents": fresh.documents,
             "characters": fresh.characters,
-            "exact": exact,
-            "near": nearly,
+            "exact": fresh.exact,
+            "near": fresh.near,
             "unread": fresh.unread,
         }
         lines.append(
             f"{against}: {fresh.documents:,} documents, {fresh.characters:,} characters: "
-            f"{exact:,} of the programs stand there word for word, {nearly:,} nearly"
+            f"{fresh.exact:,} of the programs stand there word for word, {fresh.near:,} nearly"
         )
     if json:
         print_json(document | findings_document(found, status=worst(found) if found else "ok"))

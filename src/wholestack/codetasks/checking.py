@@ -11,14 +11,13 @@ import platform
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 
 import msgspec
 
 from wholestack.codetasks.drafting import draft, settle
 from wholestack.codetasks.draws import SEED_BITS
-from wholestack.codetasks.item import LONGEST_LINE, VERSION, CodeItem, item_line, open_items, read_line
+from wholestack.codetasks.item import LONGEST_LINE, VERSION, CodeItem, asked, item_line, open_items, read_line
 from wholestack.codetasks.kinds.catalog import find_kind
 from wholestack.codetasks.kinds.kind import Kind
 from wholestack.codetasks.levels import LEVELS
@@ -153,7 +152,7 @@ class _Check:
                 return None
             self._say(number, "changed", [error.message], error.remedy or "generate the file again from its seed")
             return None
-        if (before := self._first_line.setdefault(sha256(item.context.encode()).digest(), number)) != number:
+        if (before := self._first_line.setdefault(asked(item), number)) != number:
             self._say(number, "repeated", [f"{where}: the same question as line {before}"], "remove one of them")
             return None
         if item.version != VERSION:

@@ -77,6 +77,16 @@ class Freshness:
     first_unread: tuple[Unread, ...]
     """The first of them."""
 
+    @property
+    def exact(self) -> int:
+        """Questions whose programs stand there letter for letter."""
+        return sum(each.match == "exact" for each in self.seen)
+
+    @property
+    def near(self) -> int:
+        """Questions whose programs nearly stand there."""
+        return len(self.seen) - self.exact
+
 
 def freshness(items: Sequence[CodeItem], texts: Iterable[Text | Unread]) -> Freshness:
     """Look for every question's program in a stream of documents.

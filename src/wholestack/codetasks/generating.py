@@ -11,13 +11,12 @@ import os
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from io import BufferedWriter
 from pathlib import Path
 
 from wholestack.codetasks.drafting import draft, settle
 from wholestack.codetasks.draws import item_seed
-from wholestack.codetasks.item import CodeItem, item_line
+from wholestack.codetasks.item import CodeItem, asked, item_line
 from wholestack.codetasks.kinds.catalog import KINDS, find_kind
 from wholestack.codetasks.kinds.kind import Kind
 from wholestack.codetasks.levels import HIGHEST, LEVELS, LOWEST
@@ -187,7 +186,7 @@ class _Stream:
             tally.drafted += 1
             self._drafted += 1
             if isinstance(found, CodeItem):
-                content = _content(found)
+                content = asked(found)
                 if content not in seen:
                     seen.add(content)
                     self._barren = 0
@@ -221,11 +220,6 @@ def _fill(streams: Sequence[_Stream], slots: int, tally: Tally, *, run: Runs, ba
     settle([trial for _, trials in plan for trial in trials], run, processes=processes)
     for stream, trials in plan:
         stream.ready.extend(trial.result for trial in trials)
-
-
-def _content(item: CodeItem) -> bytes:
-    """What makes two items the same: program and question."""
-    return sha256(item.context.encode()).digest()[:16]
 
 
 def write_new(path: Path, lines: Iterable[bytes]) -> None:

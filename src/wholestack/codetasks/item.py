@@ -71,6 +71,11 @@ def content_hash(item: CodeItem) -> str:
     return hashlib.sha256(msgspec.json.encode(plain, order="sorted")).hexdigest()
 
 
+def asked(item: CodeItem) -> bytes:
+    """What makes two questions the same: program and question, whatever the choices."""
+    return hashlib.sha256(item.context.encode()).digest()
+
+
 def item_line(item: CodeItem) -> bytes:
     """The line of a file, always the same bytes for the same item."""
     return msgspec.json.encode(to_builtins(item)) + b"\n"

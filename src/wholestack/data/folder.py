@@ -1,7 +1,6 @@
 """The user's own text: a folder of files, or JSON Lines, each document with a licence or refused by name."""
 
 import os
-import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from io import BufferedReader
@@ -13,6 +12,7 @@ import msgspec
 from wholestack.data.licences import identify_file, is_licence_name, is_stated, licence_file, spdx_line
 from wholestack.data.source import Reason, Refusal, SourceDocument, check_name, fit_name
 from wholestack.errors import InputError
+from wholestack.journal import NotOrdinaryError, open_ordinary
 
 MEBIBYTE = 1 << 20
 LARGEST_DOCUMENT_BYTES = 4 * MEBIBYTE
@@ -76,14 +76,12 @@ def open_plain(path: Path, *, follow: bool = False) -> BufferedReader | Refused:
         follow: Whether it may be a link to one.
     """
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW))
+        return open_ordinary(path, follow=follow)
+    except NotOrdinaryError:
+        return "outside", "not a plain file"
     except OSError as error:
         is_link = path.is_symlink() and not follow
         return ("outside", "a symbolic link") if is_link else ("unreadable", str(error.strerror))
-    if stat.S_ISREG(os.fstat(handle).st_mode):
-        return os.fdopen(handle, "rb")
-    os.close(handle)
-    return "outside", "not a plain file"
 
 
 def decode(data: bytes) -> str | Refused:

@@ -20,6 +20,19 @@ _CONFINED = (
     "--unshare-cgroup-try", "--uid", str(INNER_USER), "--gid", str(INNER_USER), "--hostname", "sandbox",
     "--new-session", "--die-with-parent", "--cap-drop", "ALL", "--clearenv",
 )  # fmt: skip
+_LIFE_LINE = """
+exec {kept}<&0 </dev/null
+{{ read -r _ <&{kept}; kill -KILL 0; }} &
+"$@" {kept}<&-
+code=$?
+kill -KILL $!
+wait $!
+test $code -lt 128 || kill -KILL 0
+exit $code
+"""
+"""Bubblewrap binds itself to its parent, but killed while it starts it leaves its first process behind, blocked for
+ever and bound to nobody. So the process group that all of them have until then is ended when it dies, and by one that
+waits beside it when the owner's end of a pipe is closed. A shell can name file descriptors of one digit only."""
 _REAPER = 1
 """The first process inside is bubblewrap's own and counts as the user's."""
 _REMEDY = "install Debian's package bubblewrap, 0.8 or later"
@@ -30,7 +43,6 @@ class Bubblewrap:
 
     Args:
         image: Root of the inner file system.
-        program: The ``bwrap`` to use; found on the path if empty.
 
     Raises:
         SandboxError: there is none, or no filter for this processor.
@@ -39,15 +51,17 @@ class Bubblewrap:
     isolation = Isolation.BUBBLEWRAP
     needs_folder = False
 
-    def __init__(self, image: Path, *, program: str = "") -> None:
-        found = shutil.which(program or "bwrap")
+    def __init__(self, image: Path) -> None:
+        found = shutil.which("bwrap")
         if found is None:
-            raise SandboxError(f"{program or 'bwrap'} is not installed", remedy=_REMEDY)
+            raise SandboxError("bwrap is not installed", remedy=_REMEDY)
         self._program = found
         self._image = image
         self._filter = filter_program(os.uname().machine)
 
-    def start(self, *, limits: Limits, status: int, channel: int, hash_seed: int | None, folder: Path | None) -> Start:
+    def start(
+        self, *, limits: Limits, letter: int, status: int, channel: int, hash_seed: int | None, folder: Path | None
+    ) -> Start:
         """See :class:`~wholestack.sandbox.container.Container`."""
         system_calls = file_of(self._filter)
         view = ["--ro-bind", str(self._image), "/"]
@@ -55,13 +69,16 @@ class Bubblewrap:
             view += ["--dev-bind", device, device]
         view += ["--size", str(limits.disk_bytes), "--tmpfs", WORK, "--chdir", WORK]
         seed = [] if hash_seed is None else ["--setenv", "PYTHONHASHSEED", str(hash_seed)]
+        inherited = [system_calls, letter, status, channel]
+        kept = min({*range(3, 10)} - {*inherited})
         return Start(
             command=[
+                *("/bin/sh", "-c", _LIFE_LINE.format(kept=kept), "sh"),
                 *(self._program, *_CONFINED, *seed, *view),
                 *("--seccomp", str(system_calls), "--json-status-fd", str(status), "--"),
-                *interpreter_arguments(channel, others=_REAPER),
+                *interpreter_arguments(letter, channel, others=_REAPER),
             ],
-            inherited=[system_calls, status, channel],
+            inherited=inherited,
             only_for_start=[system_calls],
             user=unprivileged_user(),
         )

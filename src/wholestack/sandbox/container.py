@@ -22,6 +22,7 @@ class Start:
     """How to start one run."""
 
     command: Sequence[str]
+    """Its standard input is the life line: when that ends, the owner has gone or wants the end, and all must end."""
     inherited: Sequence[int]
     """File descriptors that the started process keeps."""
     only_for_start: Sequence[int] = ()
@@ -38,11 +39,14 @@ class Container(Protocol):
     needs_folder: bool
     """Whether the program works in a folder of this machine, for the container has none of its own."""
 
-    def start(self, *, limits: Limits, status: int, channel: int, hash_seed: int | None, folder: Path | None) -> Start:
+    def start(
+        self, *, limits: Limits, letter: int, status: int, channel: int, hash_seed: int | None, folder: Path | None
+    ) -> Start:
         """Prepare one run.
 
         Args:
             limits: Caps; those that the container itself can set are set.
+            letter: File descriptor from which the first code inside reads what it becomes.
             status: File descriptor to which the container writes JSON documents: ``{"child-pid": ...}``, the process
                 whose end is the end of all others, and at last ``{"exit-code": ...}``.
             channel: File descriptor that the program gets for its result.
@@ -56,15 +60,17 @@ class Container(Protocol):
         ...
 
 
-def interpreter_arguments(channel: int, *, others: int, interpreter: str = INTERPRETER) -> list[str]:
+def interpreter_arguments(letter: int, channel: int, *, others: int, interpreter: str = INTERPRETER) -> list[str]:
     """The inner interpreter's command line: no site, no user's site, nothing from the current folder.
 
     Args:
+        letter: File descriptor of what is to come.
         channel: File descriptor for the result.
         others: How many processes the kernel counts as this user's, and that are not the program's.
         interpreter: Where it lies, as the container sees it.
     """
-    return [interpreter, "-S", "-s", "-P", "-B", "-X", "utf8", "-c", _inside(), str(channel), str(others)]
+    numbers = map(str, (letter, channel, others))
+    return [interpreter, "-S", "-s", "-P", "-B", "-X", "utf8", "-c", _inside(), *numbers]
 
 
 def unprivileged_user() -> int | None:

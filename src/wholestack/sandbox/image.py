@@ -2,7 +2,7 @@
 
 A copy, not a view of this machine: so nothing of this machine needs to be hidden, an unprivileged user can read it
 wherever the original lies (often below a home that is closed to others), and no installed package is in it, hence
-none that could be imported or read for its answers. It is made once for an interpreter, about 40 MB, and shared by
+none that could be imported or read for its answers. It is made once for an interpreter, about 75 MB, and shared by
 all runs, which see it read-only.
 """
 

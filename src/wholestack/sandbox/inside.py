@@ -3,10 +3,10 @@
 Nothing imports it: its text is given to the inner interpreter with ``-c``. Standard library only, and as few modules
 as possible, since every run pays for them.
 
-Standard input holds a line of integers, then the bytes that they announce: name and content of every file, the
-program, the argument. The command line holds the number of the result channel, and how many processes count as the
-user's that are not the program's. On the result channel a first byte asks for what is to come, a second says that the
-sandbox stands: what is on standard error without it are complaints of the sandbox.
+The command line holds the numbers of the pipe that it reads and of the result channel, and how many processes count as
+the user's that are not the program's. The pipe holds a line of integers, then the bytes that they announce: name and
+content of every file, the program, the argument. On the result channel a first byte asks for what is to come, a second
+says that the sandbox stands: what is on standard error without it are complaints of the sandbox.
 """
 
 import posix
@@ -16,12 +16,12 @@ import sys
 
 def start() -> tuple[bytes, dict[str, object]]:
     """Cap, unpack; source text of the program and the names that it finds."""
-    channel, others = map(int, sys.argv[1:])
+    letter, channel, others = map(int, sys.argv[1:])
     most_open = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     posix.write(channel, b"?")
-    head = map(int, sys.stdin.buffer.readline().split())
-    memory, processes, file_bytes, open_files, cpu_s, *sizes = head
-    *files, source, argument = (sys.stdin.buffer.read(size) for size in sizes)
+    with open(letter, "rb") as sent:
+        memory, processes, file_bytes, open_files, cpu_s, *sizes = map(int, sent.readline().split())
+        *files, source, argument = map(sent.read, sizes)
     for kind, most in (
         (resource.RLIMIT_AS, memory),
         (resource.RLIMIT_NPROC, processes + others),
@@ -38,7 +38,6 @@ def start() -> tuple[bytes, dict[str, object]]:
         _, hard = resource.getrlimit(kind)
         cap = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(kind, (cap, cap))
-    posix.dup2(posix.open("/dev/null", posix.O_RDONLY), 0)
     if channel != 3:
         posix.dup2(channel, 3)
     posix.set_inheritable(3, False)

@@ -36,18 +36,20 @@ class PlainProcess:
     def __init__(self, image: Path) -> None:
         self._image = image
 
-    def start(self, *, limits: Limits, status: int, channel: int, hash_seed: int | None, folder: Path | None) -> Start:
+    def start(
+        self, *, limits: Limits, letter: int, status: int, channel: int, hash_seed: int | None, folder: Path | None
+    ) -> Start:
         """See :class:`~wholestack.sandbox.container.Container`."""
         user = unprivileged_user()
         if user is not None and folder is not None:
             os.chown(folder, user, user)
         interpreter = f"{self._image}{INTERPRETER}"
-        program = interpreter_arguments(channel, others=_processes_of(user), interpreter=interpreter)
+        program = interpreter_arguments(letter, channel, others=_processes_of(user), interpreter=interpreter)
         # Arguments of guard(), which has its own command line.
-        whose = [str(status), str(channel), str(user or ""), str("" if hash_seed is None else hash_seed)]
+        whose = [*map(str, (status, letter, channel, user or "")), str("" if hash_seed is None else hash_seed)]
         return Start(
             command=[sys.executable, "-c", _GUARD, *whose, *program],
-            inherited=[status, channel],
+            inherited=[letter, status, channel],
             environment={"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             user=None,
         )
@@ -82,26 +84,27 @@ def _processes_of(user: int | None) -> int:
 
 
 def guard() -> None:
-    """Start the program of the command line, wait for its end or our owner's, then end all that it started."""
-    status, channel, command = int(sys.argv[1]), int(sys.argv[2]), sys.argv[5:]
-    user, hash_seed = sys.argv[3], sys.argv[4]
+    """Start the program of the command line, wait for its end or the life line's, then end all that it started."""
+    status, letter, channel, command = *map(int, sys.argv[1:4]), sys.argv[6:]
+    user, hash_seed = sys.argv[4], sys.argv[5]
     become_subreaper()
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
-    owner = os.pidfd_open(os.getppid())
     as_user: dict[str, Any] = {"user": int(user), "group": int(user), "extra_groups": []} if user else {}
     program = subprocess.Popen(
         command,
-        pass_fds=[channel],
+        stdin=subprocess.DEVNULL,
+        pass_fds=[letter, channel],
         env={"PYTHONHASHSEED": hash_seed} if hash_seed else {},
         start_new_session=True,
         **as_user,
     )
+    os.close(letter)
     os.close(channel)
-    for descriptor in (0, 1, 2):
+    for descriptor in (1, 2):
         os.dup2(os.open(os.devnull, os.O_RDWR), descriptor)
     _say(status, {"child-pid": program.pid})
     ended = os.pidfd_open(program.pid)
-    select.select([owner, ended], [], [])
+    select.select([0, ended], [], [])
     exit_code = None
     if select.select([ended], [], [], 0.0)[0]:
         code = os.waitstatus_to_exitcode(os.waitpid(program.pid, 0)[1])

@@ -12,7 +12,7 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -91,9 +91,14 @@ class Watch:
                 self._sources[name], sinks[name] = os.pipe()
                 opened.callback(os.close, self._sources[name])
                 only_for_start.callback(os.close, sinks[name])
+            letter, to_inside = os.pipe()
+            only_for_start.callback(os.close, letter)
+            self._to_inside = opened.enter_context(open(to_inside, "wb", buffering=0))
+            os.set_blocking(to_inside, False)
             opened.callback(self._end_for_good)
             start = self._container.start(
                 limits=self._limits,
+                letter=letter,
                 status=sinks["status"],
                 channel=sinks["result"],
                 hash_seed=self._hash_seed,
@@ -101,10 +106,7 @@ class Watch:
             )
             for descriptor in start.only_for_start:
                 only_for_start.callback(os.close, descriptor)
-            # With an end for reading of its own it can say whom it started even if we have been killed: failing to,
-            # it would leave that one behind.
-            inherited = [*start.inherited, self._sources["status"]]
-            self._process = _started(start, inherited, self._folder)
+            self._process = _started(start, self._folder)
         return self._process
 
     def _listen(self, process: subprocess.Popen[bytes], gone: int) -> None:
@@ -114,8 +116,6 @@ class Watch:
         for name, source in self._sources.items():
             os.set_blocking(source, False)
             self._selector.register(source, selectors.EVENT_READ, name)
-        if process.stdin is not None:
-            os.set_blocking(process.stdin.fileno(), False)
         self._selector.register(gone, selectors.EVENT_READ, None)
 
     def _loop(self, gone: int) -> None:
@@ -141,18 +141,13 @@ class Watch:
                 sample_at = time.monotonic() + _SAMPLE_S
 
     def _write(self) -> None:
-        stdin = self._process.stdin if self._process else None
-        if stdin is None:
-            return
         try:
-            self._letter = self._letter[os.write(stdin.fileno(), self._letter[:_BLOCK_BYTES]) :]
-        except BlockingIOError:
-            return
+            self._letter = self._letter[self._to_inside.write(self._letter[:_BLOCK_BYTES]) or 0 :]
         except BrokenPipeError:
             self._letter = memoryview(b"")
         if not self._letter:
-            self._selector.unregister(stdin)
-            stdin.close()
+            self._selector.unregister(self._to_inside)
+            self._to_inside.close()
 
     def _read(self, key: selectors.SelectorKey) -> bool:
         """Take one block of a pipe; false when there is no more."""
@@ -196,15 +191,14 @@ class Watch:
     def _send_when_ready(self) -> None:
         """Nothing untrusted goes in before we hold what can end it, and before it dies with us.
 
-        A container that is killed while it starts may leave its first process behind, bound to nobody; that one then
-        waits for its program in vain, and ends when the pipe is closed.
+        What is left of a container that was killed while it started waits for its program in vain, and ends when the
+        pipe is closed.
         """
-        stdin = self._process.stdin if self._process else None
-        if self._first is None or not self._texts["result"] or self._sending or self._killed or stdin is None:
+        if self._first is None or not self._texts["result"] or self._sending or self._killed:
             return
         self._sending = True
         _first_to_go([self._first_pid, *descendants(self._first_pid)])
-        self._selector.register(stdin, selectors.EVENT_WRITE, None)
+        self._selector.register(self._to_inside, selectors.EVENT_WRITE, None)
 
     def _sample(self) -> None:
         if not self._texts["result"] or self._first is None or self._killed:
@@ -256,8 +250,14 @@ class Watch:
                 self._await_the_first()
             finally:
                 self._signal()
-                process.kill()
-                process.wait()
+                self._to_inside.close()
+                if process.stdin is not None:
+                    process.stdin.close()
+                try:
+                    process.wait(END_S)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
                 self._await_the_end()
         for stream in (process.stdin, process.stdout, process.stderr):
             if stream is not None:
@@ -301,7 +301,7 @@ class Watch:
         )
 
 
-def _started(start: Start, inherited: Sequence[int], folder: Path | None) -> subprocess.Popen[bytes]:
+def _started(start: Start, folder: Path | None) -> subprocess.Popen[bytes]:
     owner: dict[str, Any] = {} if start.user is None else {"user": start.user, "group": start.user, "extra_groups": []}
     try:
         return subprocess.Popen(
@@ -309,10 +309,11 @@ def _started(start: Start, inherited: Sequence[int], folder: Path | None) -> sub
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            pass_fds=inherited,
+            pass_fds=start.inherited,
             env=dict(start.environment),
             cwd=folder or "/",
             bufsize=0,
+            start_new_session=True,  # signals of a terminal or to our process group are for us to answer
             **owner,
         )
     except OSError as error:

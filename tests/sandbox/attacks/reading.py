@@ -20,7 +20,7 @@ def _reads(name: str, tries: str, place: str) -> Attack:
 
 ATTACKS = [
     _reads("file", "a file by its path", "ARGUMENT['folder'] + '/secret'"),
-    _reads("file_above", "the same from below", "'../' * 9 + ARGUMENT['folder'] + '/work/../secret'"),
+    _reads("file_above", "the same from below", "'../' * 9 + ARGUMENT['folder'] + '/inner/../secret'"),
     _reads("home", "keys in the home", "ARGUMENT['folder'] + '/home/.netrc'"),
     _reads("git", "the answer in the history", "ARGUMENT['folder'] + '/.git/HEAD'"),
     Attack(

@@ -52,7 +52,7 @@ class Scene:
         self.folder = Path(tempfile.mkdtemp(prefix="attacked-"))
         self._opened.callback(shutil.rmtree, self.folder, ignore_errors=True)
         self.folder.chmod(0o777)
-        for place in ("home", "library", "work", ".git", "__pycache__"):
+        for place in ("home", "library", "inner", ".git", "__pycache__"):
             (self.folder / place).mkdir()
             (self.folder / place).chmod(0o777)
         for name in ("secret", "home/.netrc", ".git/HEAD", "library/answer.py"):

@@ -6,7 +6,7 @@ one detail of the program. So here too each choice is gold equally often, whatev
 follow the program cannot tell whether its result is far from the argument or near.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from wholestack.codetasks.draws import Draws
@@ -14,6 +14,7 @@ from wholestack.codetasks.family import settle_all
 from wholestack.codetasks.grammar.chain import to_number, write_chain
 from wholestack.codetasks.grammar.names import NAMES
 from wholestack.codetasks.grammar.writer import Type, Writer
+from wholestack.codetasks.kinds.kind import Draft, Question
 from wholestack.codetasks.levels import Level
 from wholestack.codetasks.running import Job, Run
 
@@ -92,6 +93,22 @@ def write_function(draws: Draws, level: Level) -> Scouted:
     source = settle_all(w.template().rstrip("\n") + "\n", w.sites, draws)
     arguments = _arguments(draws, level, type)
     return Scouted(source, name, x.name, arguments, w)
+
+
+def scouted_draft(scouted: Scouted, number: int, ask: Callable[[list[Reached]], Question | str]) -> Draft:
+    """Find out what a function makes of its arguments, then ask.
+
+    Args:
+        scouted: The function.
+        number: How many arguments with different results the question needs.
+        ask: Makes the question of them, or says why there is none.
+    """
+
+    def after(runs: Sequence[Sequence[Run]]) -> Question | str:
+        found = reached(scouted, runs[0], number)
+        return found if isinstance(found, str) else ask(found)
+
+    return Draft((scouted.job(),), after)
 
 
 def reached(scouted: Scouted, runs: Sequence[Run], number: int) -> list[Reached] | str:

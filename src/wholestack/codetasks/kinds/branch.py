@@ -1,12 +1,12 @@
 """``branch``: one call runs one branch; which argument makes another line run?"""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from wholestack.codetasks.draws import Draws
 from wholestack.codetasks.grammar.names import NAMES
 from wholestack.codetasks.grammar.writer import Writer
-from wholestack.codetasks.kinds.backward import END, Scouted, reached, write_function
+from wholestack.codetasks.kinds.backward import END, Reached, Scouted, scouted_draft, write_function
 from wholestack.codetasks.kinds.conditions import conditions_for
 from wholestack.codetasks.kinds.kind import Draft, Question
 from wholestack.codetasks.levels import Level
@@ -34,14 +34,11 @@ class Branch:
             return _on_words(draws, level)
         scouted = write_function(draws, level)
 
-        def ask(runs: Sequence[Sequence[Run]]) -> Question | str:
-            five = reached(scouted, runs[0], BRANCHES)
-            if isinstance(five, str):
-                return five
+        def ask(five: list[Reached]) -> Question | str:
             conditions = conditions_for(scouted.result, [each.value for each in five], draws)
             return _ask(scouted, {each.argument: conditions[each.value] for each in five}, draws)
 
-        return Draft((scouted.job(),), ask)
+        return scouted_draft(scouted, BRANCHES, ask)
 
     def read(self, run: Run) -> str | None:
         """Which of the branches ran, if it was just one."""

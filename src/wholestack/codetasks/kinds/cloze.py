@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wholestack.codetasks.draws import Draws
-from wholestack.codetasks.kinds.backward import FEW, Reached, Scouted, reached, write_function, write_lookup
+from wholestack.codetasks.kinds.backward import FEW, Reached, Scouted, scouted_draft, write_function, write_lookup
 from wholestack.codetasks.kinds.kind import Draft, Question
 from wholestack.codetasks.levels import Level
 from wholestack.codetasks.running import Job, Run
@@ -29,12 +29,7 @@ class Cloze:
         if level.number <= 2:
             return _lookup(draws, level)
         scouted = write_function(draws, level)
-
-        def ask(runs: Sequence[Sequence[Run]]) -> Question | str:
-            four = reached(scouted, runs[0], 4)
-            return four if isinstance(four, str) else _ask(scouted, four, draws)
-
-        return Draft((scouted.job(),), ask)
+        return scouted_draft(scouted, 4, lambda four: _ask(scouted, four, draws))
 
     def read(self, run: Run) -> str | None:
         """What the call gives."""

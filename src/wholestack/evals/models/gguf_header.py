@@ -8,8 +8,6 @@ file's end, before anything is made of it.
 """
 
 import mmap
-import os
-import stat
 import struct
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +15,7 @@ from pathlib import Path
 from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
 
 from wholestack.errors import InputError
+from wholestack.journal import open_ordinary
 
 MOST_VALUES = 1 << 21
 """Of all arrays together; a vocabulary of 256,000 with its merges has some 1.3 million."""
@@ -47,12 +46,8 @@ def read_header(path: Path) -> Header:
         InputError: the file is no ordinary one, no GGUF file, or its header does not fit what lies behind it.
     """
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        with os.fdopen(handle, "rb"):
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise _DamagedError("it is no ordinary file")
-            with mmap.mmap(handle, 0, access=mmap.ACCESS_READ) as data:
-                return _walk(_Cursor(data))
+        with open_ordinary(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return _walk(_Cursor(data))
     except (_DamagedError, OSError, ValueError) as error:  # ValueError: of an empty file no map is made
         raise InputError(f"{path}: is damaged or no GGUF file: {error}", remedy="copy the file again") from error
 

@@ -21,13 +21,13 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from importlib import metadata
 from typing import Any, Literal
 
 from wholestack.errors import InputError
 from wholestack.evals.patterns import TOO_SLOW, Bounded, TooSlowError, compiled
 from wholestack.evals.written.numbers import parse_number
 from wholestack.evals.written.questions import OpenQuestion
+from wholestack.plugins import installed
 from wholestack.record import Record
 
 Outcome = Literal["right", "wrong", "unknown"]
@@ -355,8 +355,8 @@ def _load(where: str) -> Callable[[str, str, Mapping[str, Any]], Any]:
         if attribute:
             function = getattr(importlib.import_module(module), attribute)
         else:
-            (entry,) = metadata.entry_points(group=ENTRY_POINTS, name=where)
-            function = entry.load()
+            (plugin,) = (each for each in installed(ENTRY_POINTS) if each.entry.name == where)
+            function = plugin.load()
     except (ImportError, AttributeError, ValueError, TypeError) as error:
         raise InputError(
             f"python:{where}: cannot be loaded: {error}", remedy="write python:module:function of an installed module"
