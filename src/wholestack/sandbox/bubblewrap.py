@@ -25,14 +25,14 @@ exec {kept}<&0 </dev/null
 {{ read -r _ <&{kept}; kill -KILL 0; }} &
 "$@" {kept}<&-
 code=$?
-kill -KILL $!
-wait $!
+{{ kill -KILL $!; wait $!; }} 2>/dev/null
 test $code -lt 128 || kill -KILL 0
 exit $code
 """
 """Bubblewrap binds itself to its parent, but killed while it starts it leaves its first process behind, blocked for
 ever and bound to nobody. So the process group that all of them have until then is ended when it dies, and by one that
-waits beside it when the owner's end of a pipe is closed. A shell can name file descriptors of one digit only."""
+waits beside it when the owner's end of a pipe is closed. A shell can name file descriptors of one digit only, and says
+of the one that it ended "Killed", which is no word of the program's."""
 _REAPER = 1
 """The first process inside is bubblewrap's own and counts as the user's."""
 _REMEDY = "install Debian's package bubblewrap, 0.8 or later"
