@@ -141,6 +141,8 @@ def test_another_version_is_unknown_and_never_proved(few, check):
     assert (found.proved, found.refused, found.unknown) == (0, 0, 1)
     assert found.findings[0].status == "unknown"
     assert "version '0'" in found.findings[0].evidence[0]
+    assert "neither proved nor refuted" in found.findings[0].evidence[0]
+    assert "generate a new file" in found.findings[0].remedy
 
 
 @pytest.mark.parametrize("change", [{"difficulty": 11}, {"difficulty": 0}, {"seed": -1}, {"seed": 1 << 80}])

@@ -4,10 +4,12 @@ A line of this grammar is made anew from its kind, difficulty and seed, with its
 compared byte for byte: that proves the program, the choices, the gold answer and the trace at once. A line that its
 seed does not give was made or changed by somebody else. Its program is then run alone, with limits of its own, so that
 the reason can be told; it is refused in any case, for nothing shows which answer is right.
+
+With a Python that is not known to give the same lines (:mod:`~wholestack.codetasks.interpreters`) a line that differs
+may be right: it is ``unknown``, and so is the whole file, however many of its lines come out to the byte.
 """
 
 import os
-import platform
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -17,6 +19,7 @@ import msgspec
 
 from wholestack.codetasks.drafting import draft, settle
 from wholestack.codetasks.draws import SEED_BITS
+from wholestack.codetasks.interpreters import REMEDY, interpreter_of
 from wholestack.codetasks.item import LONGEST_LINE, VERSION, CodeItem, asked, item_line, open_items, read_line
 from wholestack.codetasks.kinds.catalog import find_kind
 from wholestack.codetasks.kinds.kind import Kind
@@ -34,6 +37,7 @@ LONGEST_EVIDENCE = 1000
 """Characters."""
 MOST_FOREIGN = 50
 """Programs of lines that are not ours that are run for a reason, each in a sandbox of its own."""
+_OTHER_VERSION = "check it with the wholestack that made it, or generate a new file with this one"
 _FOREIGN = Limits(wall_s=2.0, memory_bytes=256 << 20, processes=4, output_bytes=1 << 16)
 
 Progress = Callable[[int, int], None]
@@ -47,14 +51,15 @@ class Checked:
     items: int
     """Lines that hold something."""
     proved: int
-    """Of them those that are to the byte what their seed gives."""
+    """Of them those that are to the byte what their seed gives here."""
     refused: int
     """Of them those that are not."""
     unknown: int
-    """Of them those of another version of the grammar, or of a kind that is not installed: neither proved nor
-    refuted."""
+    """Of them those of another version of the grammar, of a kind that is not installed, or that differ with a Python
+    that may differ: neither proved nor refuted."""
     findings: tuple[Finding, ...]
-    """One for each line that is not proved, the first :data:`MOST_SHOWN` of each status."""
+    """One for each line that is not proved, the first :data:`MOST_SHOWN` of each status; before them one for a Python
+    that may differ."""
 
 
 def check_file(path: Path, run: Runs, *, processes: int = 1, progress: Progress | None = None) -> Checked:
@@ -104,6 +109,7 @@ class _Check:
         self._path = path
         self._run = run
         self._processes = processes
+        self._python = interpreter_of(run)
         self._first_line: dict[bytes, int] = {}
         self._foreign = 0
         self._said: Counter[Status] = Counter()
@@ -119,8 +125,17 @@ class _Check:
             proved=self._proved,
             refused=self._refused,
             unknown=self._unknown,
-            findings=tuple(self._findings),
+            findings=(*self._about_python(), *self._findings),
         )
+
+    def _about_python(self) -> list[Finding]:
+        """That of the whole file where the Python may differ."""
+        doubt = self._python.doubt
+        if not doubt:
+            return []
+        return [
+            finding(str(self._path), "codetasks.python", "unknown", cause="python", evidence=[doubt], remedy=REMEDY)
+        ]
 
     def take(self, lines: list[tuple[int, bytes]]) -> None:
         """Check a batch: what decodes and may be ours is made again together."""
@@ -146,9 +161,8 @@ class _Check:
             item = read_line(line, where=where)
         except RecordError as error:
             if (schema := _schema_of(line)) not in ("", CodeItem.SCHEMA):
-                self._unknown += 1
-                evidence = f"{where}: schema {schema[:100]!r}, this version reads {CodeItem.SCHEMA!r}"
-                self._say(number, "version", [evidence], "check it with the wholestack that made it", status="unknown")
+                evidence = f"{where}: schema {schema[:100]!r}, its fields are not those of {CodeItem.SCHEMA!r}"
+                self._say(number, "version", [evidence], _OTHER_VERSION, status="unknown")
                 return None
             self._say(number, "changed", [error.message], error.remedy or "generate the file again from its seed")
             return None
@@ -156,16 +170,17 @@ class _Check:
             self._say(number, "repeated", [f"{where}: the same question as line {before}"], "remove one of them")
             return None
         if item.version != VERSION:
-            self._unknown += 1
-            evidence = f"{where}: made with version {item.version!r} of the grammar, this is version {VERSION!r}"
-            self._say(number, "version", [evidence], "check it with the wholestack that made it", status="unknown")
+            evidence = (
+                f"{where}: made with version {item.version[:100]!r} of the grammar, this is version {VERSION!r}, "
+                "in which the same seed gives another program: its answer is neither proved nor refuted here"
+            )
+            self._say(number, "version", [evidence], _OTHER_VERSION, status="unknown")
             return None
         if item.difficulty not in LEVELS or not 0 <= item.seed < 1 << SEED_BITS:
             evidence = f"{where}: difficulty {item.difficulty}, seed {item.seed}: there is no such question"
             self._say(number, "foreign", [evidence], "remove it")
             return None
         if not self._knows(item.kind):
-            self._unknown += 1
             evidence = f"{where}: kind {item.kind[:100]!r} is not installed here"
             self._say(number, "kind", [evidence], "install the package that makes it", status="unknown")
             return None
@@ -182,7 +197,7 @@ class _Check:
 
     def _refuse_foreign(self, number: int, line: bytes, item: CodeItem, made: CodeItem | str) -> None:
         where = f"{self._path}:{number}"
-        python = f"Python {platform.python_version()}"
+        python = self._python
         if isinstance(made, str):
             evidence = [f"{where}: its seed gives no question here: {made} ({python})"]
         elif made.context == item.context:
@@ -193,7 +208,10 @@ class _Check:
             evidence += self._what_it_does(item)
         elif item_line(item).rstrip() != line.rstrip(b"\r\n"):
             evidence.append("the line is written in another way than ours: spaces, or the order of its keys")
-        self._say(number, "foreign", evidence, "generate the file again from its seed, with the same version of Python")
+        if python.doubt:
+            self._say(number, "python", evidence, REMEDY, status="unknown")
+        else:
+            self._say(number, "foreign", evidence, "generate the file again from its seed")
 
     def _what_it_does(self, item: CodeItem) -> list[str]:
         """The strange program's behaviour, for the reader of the Finding; it decides nothing."""
@@ -204,6 +222,7 @@ class _Check:
 
     def _say(self, number: int, cause: str, evidence: list[str], remedy: str, *, status: Status = "fail") -> None:
         self._refused += status == "fail"
+        self._unknown += status == "unknown"
         self._said[status] += 1
         if self._said[status] <= MOST_SHOWN:
             self._findings.append(

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from wholestack.codetasks.drafting import draft, settle
 from wholestack.codetasks.draws import item_seed
+from wholestack.codetasks.interpreters import require_known
 from wholestack.codetasks.item import CodeItem, asked, item_line
 from wholestack.codetasks.kinds.catalog import KINDS, find_kind
 from wholestack.codetasks.kinds.kind import Kind
@@ -139,9 +140,11 @@ def generate(
     Args: as of :func:`make_items`, and ``path``, which must not exist.
 
     Raises:
-        InputError: the file exists or cannot be written, or as of :func:`make_items`.
+        InputError: the file exists or cannot be written, the Python that runs the programs is none of those that are
+            known to give the same file, or as of :func:`make_items`.
         SandboxError: programs could not be run.
     """
+    require_known(run)
     tally = Tally(count)
 
     def keep(now: Tally) -> None:

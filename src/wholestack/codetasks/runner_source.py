@@ -15,9 +15,11 @@ For each run of a job there is one object with ``printed``, ``value`` (its repr,
 ``steps``. Values are plain data or are not said at all: an object's repr would hold an address.
 
 Lines are counted by ``sys.settrace``. Comprehensions do not count (they have frames of their own in some versions of
-Python only), nor does the same line of the same frame twice in a row, so the counts are the same in every version
-from 3.11 on.
+Python only), nor does the same line of the same frame twice in a row, so that the counts are the same in every version
+that was compared (see ``interpreters.py``).
 """
+
+from __future__ import annotations
 
 import sys
 from collections.abc import Callable
