@@ -1,4 +1,9 @@
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -55,3 +60,38 @@ def test_an_output_that_exists_is_refused(tmp_path: Path, capsys: pytest.Capture
     assert run("--out", str(out), "--count", "1") == 2
     assert "q.jsonl: exists" in capsys.readouterr().err
     assert out.read_text() == "mine"
+
+
+def _start(out: Path) -> subprocess.Popen[str]:
+    """A generation of some batches of questions, in a process of its own."""
+    program = "import sys; from wholestack.cli.main import main; main(sys.argv[1:])"
+    asked = ("codetasks", "generate", "--count", "2200", "--seed", "8", "--difficulty", "1", "--out", str(out))
+    return subprocess.Popen(
+        [sys.executable, "-c", program, *asked], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+@pytest.mark.heavy
+def test_a_killed_generation_goes_on_and_gives_the_same_bytes(tmp_path: Path) -> None:
+    undisturbed = tmp_path / "undisturbed.jsonl"
+    assert _start(undisturbed).wait(300) == 0
+    out, left = tmp_path / "q.jsonl", tmp_path / ".q.jsonl.tmp"
+    for end in (signal.SIGKILL, signal.SIGINT):
+        process = _start(out)
+        before = left.stat().st_size if left.exists() else 0
+        while process.poll() is None and (not left.exists() or left.stat().st_size <= before):
+            time.sleep(0.01)
+        process.send_signal(end)
+        _, said = process.communicate(timeout=60)
+        assert process.returncode == (-signal.SIGKILL if end is signal.SIGKILL else 130)
+        assert not out.exists()
+        assert left.stat().st_size > before
+        if end is signal.SIGINT:
+            assert "items are there from before" in said
+            assert "the same command goes on with the rest" in said
+    process = _start(out)
+    _, said = process.communicate(timeout=300)
+    assert process.returncode == 0
+    assert "of 2,200 items are there from before" in said
+    assert out.read_bytes() == undisturbed.read_bytes()
+    assert sorted(os.listdir(tmp_path)) == ["q.jsonl", "undisturbed.jsonl"]

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from wholestack.codetasks.generating import Tally, cells_of, generate, make_items, write_new
+from wholestack.codetasks.generating import Tally, cells_of, generate, make_items
 from wholestack.codetasks.item import CodeItem, item_line, read_line
 from wholestack.codetasks.kinds.catalog import KINDS
 from wholestack.codetasks.levels import LEVELS
+from wholestack.codetasks.writing import write_new
 from wholestack.errors import InputError, RecordError
 from wholestack.evals.items import read_items
 from wholestack.evals.layouts.catalog import read_questions
@@ -164,6 +165,70 @@ def test_what_a_killed_generation_left_is_written_over(tmp_path: Path, items: li
     write_new(tmp_path / "items.jsonl", [item_line(items[0])])
     assert (tmp_path / "items.jsonl").read_bytes() == item_line(items[0])
     assert len(list(tmp_path.iterdir())) == 1
+
+
+class Killed(BaseException):
+    """Stands for what ends a process between two lines."""
+
+
+@pytest.mark.parametrize("after", [1, 2, 4])
+def test_what_is_left_is_gone_on_from_and_gives_the_same_bytes(
+    tmp_path: Path, file: Path, sandbox: Sandbox, after: int
+) -> None:
+    path = tmp_path / "items.jsonl"
+    told: list[int] = []
+
+    def until(now: Tally) -> None:
+        told.append(now.written)
+        if len(told) > after:
+            raise Killed
+
+    with pytest.raises(Killed):
+        generate(path, cells_of(), count=150, seed=5, run=sandbox.run, batch=60, progress=until)
+    assert not path.exists()
+    left = (tmp_path / ".items.jsonl.tmp").read_bytes()
+    assert len(left.splitlines()) == told[-1] > 0
+    seen: list[int] = []
+    tally = generate(
+        path, cells_of(), count=150, seed=5, run=sandbox.run, progress=lambda now: seen.append(now.written)
+    )
+    assert seen[0] == told[-1]
+    assert path.read_bytes() == file.read_bytes()
+    assert [each.name for each in tmp_path.iterdir()] == ["items.jsonl"]
+    assert tally.drafted == 150 + sum(tally.refused.values())
+
+
+def test_what_is_left_and_does_not_fit_is_made_again(tmp_path: Path, file: Path, sandbox: Sandbox) -> None:
+    lines = file.read_bytes().splitlines(keepends=True)
+    changed = lines[40].replace(b'"gold":', b'"gold": ')
+    ours = b"".join(lines[:40])
+    path = tmp_path / "items.jsonl"
+    told: list[int] = []
+    for left, fits in (
+        (ours + changed + lines[41], 40),  # written in another way
+        (ours + lines[41] + lines[40], 40),  # of another cell
+        (ours[:-100], 39),  # cut off
+        (ours + bytes(5000), 40),  # what a machine that lost its power can leave
+        (b"".join(lines), 50),  # more than asked for
+        (lines[0] + lines[0] * 60, 1),  # repeated
+        (b"x" * (3 << 20), 0),
+        (b"".join(map(item_line, make_items(cells_of(), count=50, seed=6, run=sandbox.run))), 0),  # another seed
+    ):
+        (tmp_path / ".items.jsonl.tmp").write_bytes(left)
+        told.clear()
+        generate(path, cells_of(), count=50, seed=5, run=sandbox.run, progress=lambda now: told.append(now.written))
+        assert told[0] == fits
+        assert path.read_bytes() == b"".join(lines[:50])
+        path.unlink()
+
+
+def test_a_file_that_had_just_appeared_is_not_written_to(tmp_path: Path, items: list[CodeItem]) -> None:
+    path = tmp_path / "items.jsonl"
+    (tmp_path / "moved.jsonl").write_text("whole")
+    (tmp_path / ".items.jsonl.tmp").hardlink_to(tmp_path / "moved.jsonl")
+    write_new(path, [item_line(items[0])])
+    assert (tmp_path / "moved.jsonl").read_text() == "whole"
+    assert path.read_bytes() == item_line(items[0])
 
 
 def test_an_error_of_what_makes_the_lines_is_not_called_one_of_the_file(tmp_path: Path) -> None:

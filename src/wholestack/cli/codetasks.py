@@ -11,9 +11,10 @@ from wholestack.cli.evals_progress import ScoringWatcher
 from wholestack.cli.output import findings_document, print_json
 from wholestack.codetasks.checking import check_file
 from wholestack.codetasks.freshness import freshness, freshness_findings, training_texts
-from wholestack.codetasks.generating import cells_of, generate, write_new
+from wholestack.codetasks.generating import cells_of, generate
 from wholestack.codetasks.guessing import guess_by_cell
 from wholestack.codetasks.item import read_items, training_line
+from wholestack.codetasks.writing import write_new
 from wholestack.errors import InputError
 from wholestack.finding import EXIT_FINDINGS, EXIT_OK, EXIT_UNKNOWN, exit_code, worst
 from wholestack.record import to_builtins
@@ -44,6 +45,10 @@ def generate_command(
 ) -> int:
     """Write a file of distinct questions; the same seed gives the same file on every machine.
 
+    The file appears when it is whole. Interrupted or killed, the same command goes on where it was (what it has lies
+    beside the file, in .NAME.tmp) and gives the same bytes. Exit code 0 if it is written, 2 if it could not be, 130
+    interrupted.
+
     Parameters
     ----------
     out
@@ -62,7 +67,7 @@ def generate_command(
         Print one JSON document.
     """
     cells = cells_of(kind, _levels(difficulty))
-    with ScoringWatcher(kept=False) as watcher:
+    with ScoringWatcher() as watcher:
         tally = generate(
             out,
             cells,

@@ -3,26 +3,25 @@
 A file is a row of slots, and slot ``i`` belongs to cell ``i % cells``, a cell being a kind at a level. Each cell has
 a stream of drafts, one for each counter 0, 1, 2, ...; a slot takes the next accepted item of its cell's stream that the
 file does not have yet. How many drafts share a process decides nothing but the time.
+
+So the lines that a killed generation left say how far every stream was, and the same command goes on behind them.
 """
 
-import contextlib
-import fcntl
-import os
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from io import BufferedWriter
 from pathlib import Path
 
 from wholestack.codetasks.drafting import draft, settle
 from wholestack.codetasks.draws import item_seed
 from wholestack.codetasks.interpreters import require_known
-from wholestack.codetasks.item import CodeItem, asked, item_line
+from wholestack.codetasks.item import LONGEST_LINE, VERSION, CodeItem, asked, item_line, read_line
 from wholestack.codetasks.kinds.catalog import KINDS, find_kind
 from wholestack.codetasks.kinds.kind import Kind
 from wholestack.codetasks.levels import HIGHEST, LEVELS, LOWEST
 from wholestack.codetasks.running import Runs
-from wholestack.errors import InputError
+from wholestack.codetasks.writing import new_file
+from wholestack.errors import InputError, RecordError
 
 MOST_ITEMS = 1_000_000
 BATCH = 1000
@@ -30,6 +29,7 @@ BATCH = 1000
 BARREN = 3000
 """Drafts of one cell in a row without a new item, after which the cell counts as used up."""
 REPEATED = "the same question was there before"
+BEFORE = "before the interruption; the reasons were not kept"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,27 +101,10 @@ def make_items(
         InputError: count or seed out of range, or a cell has no more new items.
         SandboxError: programs could not be run.
     """
-    if not 1 <= count <= MOST_ITEMS:
-        raise InputError(f"count is {count}: 1 to {MOST_ITEMS} is allowed")
-    if processes < 1:
-        raise InputError(f"processes is {processes}: 1 or more is needed")
-    if not 0 <= seed < 1 << 63:
-        raise InputError(f"seed is {seed}: 0 to 2**63 - 1 is allowed")
-    tally = Tally(count)
-    streams = [_Stream(cell, seed) for cell in cells]
-    seen: set[bytes] = set()
-    if progress is not None:
-        progress(tally)
-    while tally.written < count:
-        _fill(streams, min(count - tally.written, batch), tally, run=run, batch=batch, processes=processes)
-        while tally.written < count:
-            item = streams[tally.written % len(streams)].take(seen, tally)
-            if item is None:
-                break
-            tally.written += 1
-            yield item
-        if progress is not None:
-            progress(tally)
+    generation = _Generation(
+        cells, count=count, seed=seed, run=run, batch=batch, processes=processes, progress=progress
+    )
+    return generation.items()
 
 
 def generate(
@@ -137,6 +120,9 @@ def generate(
 ) -> Tally:
     """Write a file of distinct items; it appears when it is whole.
 
+    Killed or interrupted it leaves the lines that it has beside the file, under a hidden name; the same call goes on
+    behind them and gives the same bytes. What was left by a call for other items is written over.
+
     Args: as of :func:`make_items`, and ``path``, which must not exist.
 
     Raises:
@@ -145,17 +131,84 @@ def generate(
         SandboxError: programs could not be run.
     """
     require_known(run)
-    tally = Tally(count)
+    generation = _Generation(
+        cells, count=count, seed=seed, run=run, batch=batch, processes=processes, progress=progress
+    )
+    with new_file(path, resumable=True) as file:
+        size = 0
+        for line in file.kept_lines(LONGEST_LINE):
+            if not generation.takes_over(line):
+                break
+            size += len(line)
+        file.cut(size)
+        for item in generation.items():
+            file.write(item_line(item))
+    return generation.tally
 
-    def keep(now: Tally) -> None:
-        nonlocal tally
-        tally = now
-        if progress is not None:
-            progress(now)
 
-    items = make_items(cells, count=count, seed=seed, run=run, batch=batch, processes=processes, progress=keep)
-    write_new(path, map(item_line, items))
-    return tally
+class _Generation:
+    """The streams of all cells, and how far they are; the arguments are those of :func:`make_items`."""
+
+    def __init__(
+        self,
+        cells: Sequence[Cell],
+        *,
+        count: int,
+        seed: int,
+        run: Runs,
+        batch: int,
+        processes: int,
+        progress: Progress | None,
+    ) -> None:
+        if not 1 <= count <= MOST_ITEMS:
+            raise InputError(f"count is {count}: 1 to {MOST_ITEMS} is allowed")
+        if processes < 1:
+            raise InputError(f"processes is {processes}: 1 or more is needed")
+        if not 0 <= seed < 1 << 63:
+            raise InputError(f"seed is {seed}: 0 to 2**63 - 1 is allowed")
+        self.tally = Tally(count)
+        self._streams = [_Stream(cell, seed) for cell in cells]
+        self._seen: set[bytes] = set()
+        self._run = run
+        self._batch = batch
+        self._processes = processes
+        self._progress = progress
+
+    def takes_over(self, line: bytes) -> bool:
+        """Whether a line that is there from before is the next one; then its stream goes on behind it."""
+        try:
+            item = read_line(line, where="")
+        except RecordError:
+            return False
+        if self.tally.written == self.tally.wanted or item_line(item) != line:
+            return False
+        if not self._next_stream.takes_over(item, self._seen, self.tally):
+            return False
+        self.tally.written += 1
+        return True
+
+    def items(self) -> Iterator[CodeItem]:
+        """The items that are missing, in the order of the file."""
+        tally, streams = self.tally, self._streams
+        self._tell()
+        while tally.written < tally.wanted:
+            slots = min(tally.wanted - tally.written, self._batch)
+            _fill(streams, slots, tally, run=self._run, batch=self._batch, processes=self._processes)
+            while tally.written < tally.wanted:
+                item = self._next_stream.take(self._seen, tally)
+                if item is None:
+                    break
+                tally.written += 1
+                yield item
+            self._tell()
+
+    @property
+    def _next_stream(self) -> "_Stream":
+        return self._streams[self.tally.written % len(self._streams)]
+
+    def _tell(self) -> None:
+        if self._progress is not None:
+            self._progress(self.tally)
 
 
 class _Stream:
@@ -181,6 +234,25 @@ class _Stream:
         start, self._counter = self._counter, self._counter + number
         cell = self.cell
         return [item_seed(self._seed, cell.kind.name, cell.difficulty, at) for at in range(start, self._counter)]
+
+    def takes_over(self, item: CodeItem, seen: set[bytes], tally: Tally) -> bool:
+        """Whether a next draft of this stream gives the item, by its seed; then the stream goes on behind that."""
+        if (item.kind, item.difficulty, item.version) != (self.cell.kind.name, self.cell.difficulty, VERSION):
+            return False
+        content = asked(item)
+        if content in seen:
+            return False
+        for counter in range(self._counter, self._counter + BARREN):
+            if item_seed(self._seed, item.kind, item.difficulty, counter) == item.seed:
+                passed_over = counter - self._counter
+                tally.drafted += passed_over + 1
+                tally.refused.update({BEFORE: passed_over} if passed_over else {})
+                self._drafted += passed_over + 1
+                self._new += 1
+                self._counter = counter + 1
+                seen.add(content)
+                return True
+        return False
 
     def take(self, seen: set[bytes], tally: Tally) -> CodeItem | None:
         """The next item that is new, or ``None`` when more drafts have to be run."""
@@ -223,59 +295,3 @@ def _fill(streams: Sequence[_Stream], slots: int, tally: Tally, *, run: Runs, ba
     settle([trial for _, trials in plan for trial in trials], run, processes=processes)
     for stream, trials in plan:
         stream.ready.extend(trial.result for trial in trials)
-
-
-def write_new(path: Path, lines: Iterable[bytes]) -> None:
-    """Write a file that does not exist yet; it appears when all lines are in it.
-
-    Raises:
-        InputError: it exists, or cannot be written.
-    """
-    exists = InputError(f"{path}: exists", remedy="name another file, or remove it")
-    if path.exists() or path.is_symlink():
-        raise exists
-    beside = path.with_name(f".{path.name}.tmp")
-    try:
-        file = _locked(beside)
-    except OSError as error:
-        raise _unwritable(path, error) from error
-    with file:
-        try:
-            for line in lines:
-                try:
-                    file.write(line)
-                except OSError as error:
-                    raise _unwritable(path, error) from error
-            try:
-                file.flush()
-                os.fsync(file.fileno())
-                os.link(beside, path)  # unlike a rename it takes nobody's place
-            except FileExistsError:
-                raise exists from None
-            except OSError as error:
-                raise _unwritable(path, error) from error
-        finally:
-            with contextlib.suppress(OSError):
-                beside.unlink()
-
-
-def _locked(beside: Path) -> BufferedWriter:
-    """The file in the making, empty and ours alone; what a killed generation left there is written over.
-
-    Raises:
-        InputError: another process is writing it.
-    """
-    file = os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644), "wb")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        file.truncate()
-    except BlockingIOError:
-        file.close()
-        raise InputError(
-            f"{beside}: another process is writing it", remedy="wait for it, or name another file"
-        ) from None
-    return file
-
-
-def _unwritable(path: Path, error: OSError) -> InputError:
-    return InputError(f"{path}: cannot be written: {error.strerror}", remedy="name a file in a folder of yours")
