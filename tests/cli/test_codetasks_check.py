@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from wholestack.cli.main import main
+from wholestack.codetasks.checking import check_file
 from wholestack.codetasks.item import item_line, read_items, seal
 from wholestack.data.folder import JsonLinesSource
 
@@ -56,6 +57,21 @@ def test_freshness_is_checked_against_training_text(items, tmp_path, capsys):
     assert code == 1
     assert (document["proved"], document["freshness"]["exact"]) == (60, 1)
     assert document["findings"][0]["check"] == "codetasks.fresh"
+
+
+def test_the_programs_that_are_compared_are_those_that_were_checked(items, tmp_path, capsys, monkeypatch):
+    programs = [json.loads(line)["program"] for line in items.read_text().splitlines()]
+    (tmp_path / "train.txt").write_text("\n".join(programs))
+
+    def checked_and_then_changed(path, *arguments, **options):
+        found = check_file(path, *arguments, **options)
+        path.write_text("another process was here")
+        return found
+
+    monkeypatch.setattr("wholestack.cli.codetasks.check_file", checked_and_then_changed)
+    code, out, _ = _run(capsys, "check", items, "--against", tmp_path / "train.txt", "--json")
+    document = json.loads(out)
+    assert (code, document["proved"], document["freshness"]["exact"]) == (1, 60, 60)
 
 
 def test_what_cannot_be_read_is_not_called_fresh(items, tmp_path, capsys):

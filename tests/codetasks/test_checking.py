@@ -1,6 +1,7 @@
 """``codetasks check``: what is proved, what is refused and why."""
 
 import os
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -191,3 +192,44 @@ def test_the_hash_covers_every_field(few):
         {"version": "x"},
     ):
         assert content_hash(replace(item, **change)) != item.hash
+
+
+def test_strange_programs_run_beside_each_other_and_are_told_in_the_order_of_the_file(few, tmp_path, sandbox):
+    path = tmp_path / "items.jsonl"
+    programs = [f"while {n}: pass" if n % 2 else f"print({n})" for n in range(1, 7)]
+    path.write_bytes(b"".join(item_line(seal(replace(few[0], program=each, context=each))) for each in programs))
+    inside = threading.Barrier(3, timeout=60)
+
+    def run(program, **options):
+        if program in programs:
+            inside.wait()
+        return sandbox.run(program, **options)
+
+    told = [each.evidence[1] for each in check_file(path, run, processes=3).findings]
+    assert told == check_evidence(path, sandbox)
+    assert ["does not end" in each for each in told] == [True, False] * 3
+    assert [f"prints '{n}'" in told[n - 1] for n in (2, 4, 6)] == [True] * 3
+
+
+def check_evidence(path, sandbox):
+    return [each.evidence[1] for each in check_file(path, sandbox.run).findings]
+
+
+def test_no_more_strange_programs_run_than_are_allowed(few, tmp_path, sandbox, monkeypatch):
+    monkeypatch.setattr("wholestack.codetasks.checking.MOST_FOREIGN", 3)
+    monkeypatch.setattr("wholestack.codetasks.checking.BATCH", 2)
+    path = tmp_path / "items.jsonl"
+    lines = [item_line(seal(replace(few[0], program=f"print({n})", context=f"print({n})"))) for n in range(5)]
+    path.write_bytes(b"".join(lines))
+    findings = check_file(path, sandbox.run).findings
+    assert [len(each.evidence) for each in findings] == [2, 2, 2, 1, 1]
+
+
+def test_every_question_that_is_whole_is_handed_out(few, tmp_path, sandbox):
+    path = tmp_path / "items.jsonl"
+    old = seal(replace(few[1], version="0"))
+    path.write_bytes(item_line(few[0]) + b"{}\n" + item_line(old) + item_line(few[0]))
+    handed = []
+    found = check_file(path, sandbox.run, decoded=handed.append)
+    assert handed == [few[0], old, few[0]]
+    assert (found.items, found.proved) == (4, 1)

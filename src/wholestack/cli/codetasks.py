@@ -10,10 +10,10 @@ from cyclopts import App, Parameter
 from wholestack.cli.evals_progress import ScoringWatcher
 from wholestack.cli.output import findings_document, print_json
 from wholestack.codetasks.checking import check_file
-from wholestack.codetasks.freshness import freshness, freshness_findings, training_texts
+from wholestack.codetasks.freshness import Program, freshness, freshness_findings, training_texts
 from wholestack.codetasks.generating import cells_of, generate
 from wholestack.codetasks.guessing import guess_by_cell
-from wholestack.codetasks.item import read_items, training_line
+from wholestack.codetasks.item import CodeItem, read_items, training_line
 from wholestack.codetasks.writing import write_new
 from wholestack.errors import InputError
 from wholestack.finding import EXIT_FINDINGS, EXIT_OK, EXIT_UNKNOWN, exit_code, worst
@@ -109,8 +109,15 @@ def check(file: Path, /, *, against: Path | None = None, processes: int = 1, jso
         Print one JSON document.
     """
     run = Sandbox.open().run
+    programs: list[Program] = []
+
+    def keep(item: CodeItem) -> None:
+        programs.append(Program(item.id, item.program))
+
     with ScoringWatcher(kept=False) as watcher:
-        checked = check_file(file, run, processes=processes, progress=watcher)
+        checked = check_file(
+            file, run, processes=processes, progress=watcher, decoded=None if against is None else keep
+        )
     found = list(checked.findings)
     document: dict[str, object] = {
         "items": checked.items,
@@ -123,7 +130,7 @@ def check(file: Path, /, *, against: Path | None = None, processes: int = 1, jso
     ]
     if against is not None:
         print(f"comparing with {against}", file=sys.stderr)
-        fresh = freshness(read_items(file, pass_over_broken=True), training_texts(against))
+        fresh = freshness(programs, training_texts(against))
         found += freshness_findings(file, fresh)
         document["freshness"] = {
             "documents": fresh.documents,

@@ -12,6 +12,7 @@ may be right: it is ``unknown``, and so is the whole file, however many of its l
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,14 +63,22 @@ class Checked:
     that may differ."""
 
 
-def check_file(path: Path, run: Runs, *, processes: int = 1, progress: Progress | None = None) -> Checked:
-    """Check every line of a file.
+def check_file(
+    path: Path,
+    run: Runs,
+    *,
+    processes: int = 1,
+    progress: Progress | None = None,
+    decoded: Callable[[CodeItem], None] | None = None,
+) -> Checked:
+    """Check every line of a file, which is read once.
 
     Args:
         path: As ``codetasks generate`` writes it.
         run: The sandbox's.
         processes: Sandboxed processes at one time.
         progress: Told after every batch.
+        decoded: Handed every question that is whole, proved or not, in the order of the file.
 
     Raises:
         InputError: the file cannot be read, or is empty.
@@ -77,7 +86,7 @@ def check_file(path: Path, run: Runs, *, processes: int = 1, progress: Progress 
     """
     if processes < 1:
         raise InputError(f"processes is {processes}: 1 or more is needed")
-    check = _Check(path, run, processes)
+    check = _Check(path, run, processes, decoded)
     if progress is not None:
         progress(0, 1)
     with open_items(path) as file:
@@ -105,10 +114,11 @@ def _batches(lines: Iterable[tuple[int, bytes]]) -> Iterator[list[tuple[int, byt
 class _Check:
     """Counts what became of lines."""
 
-    def __init__(self, path: Path, run: Runs, processes: int) -> None:
+    def __init__(self, path: Path, run: Runs, processes: int, decoded: Callable[[CodeItem], None] | None) -> None:
         self._path = path
         self._run = run
         self._processes = processes
+        self._tell = decoded
         self._python = interpreter_of(run)
         self._first_line: dict[bytes, int] = {}
         self._foreign = 0
@@ -147,12 +157,22 @@ class _Check:
                 again.append((number, line, item))
         trials = [draft(self._kinds[item.kind], item.difficulty, item.seed) for _, _, item in again]
         settle(trials, self._run, processes=self._processes)
+        strange = []
         for (number, line, item), trial in zip(again, trials, strict=True):
             made = trial.result
             if isinstance(made, CodeItem) and item_line(made).rstrip() == line.rstrip(b"\r\n"):
                 self._proved += 1
             else:
-                self._refuse_foreign(number, line, item, made)
+                strange.append((number, line, item, made))
+        does = self._what_they_do(
+            [
+                (number, item)
+                for number, _, item, made in strange
+                if not isinstance(made, CodeItem) or made.program != item.program
+            ]
+        )
+        for number, line, item, made in strange:
+            self._refuse_foreign(number, line, item, made, does.get(number))
 
     def _decoded(self, number: int, line: bytes) -> CodeItem | None:
         """The item, if it can be ours; else a Finding says why not."""
@@ -166,6 +186,8 @@ class _Check:
                 return None
             self._say(number, "changed", [error.message], error.remedy or "generate the file again from its seed")
             return None
+        if self._tell is not None:
+            self._tell(item)
         if (before := self._first_line.setdefault(asked(item), number)) != number:
             self._say(number, "repeated", [f"{where}: the same question as line {before}"], "remove one of them")
             return None
@@ -195,7 +217,7 @@ class _Check:
                 self._missing.add(kind)
         return kind in self._kinds
 
-    def _refuse_foreign(self, number: int, line: bytes, item: CodeItem, made: CodeItem | str) -> None:
+    def _refuse_foreign(self, number: int, line: bytes, item: CodeItem, made: CodeItem | str, does: str | None) -> None:
         where = f"{self._path}:{number}"
         python = self._python
         if isinstance(made, str):
@@ -204,8 +226,8 @@ class _Check:
             evidence = [f"{where}: the same question has other {_differing(item, made)} here ({python})"]
         else:
             evidence = [f"{where}: its seed gives another question ({python})"]
-        if not isinstance(made, CodeItem) or made.program != item.program:
-            evidence += self._what_it_does(item)
+        if does is not None:
+            evidence.append(f"its program {does}")
         elif item_line(item).rstrip() != line.rstrip(b"\r\n"):
             evidence.append("the line is written in another way than ours: spaces, or the order of its keys")
         if python.doubt:
@@ -213,12 +235,13 @@ class _Check:
         else:
             self._say(number, "foreign", evidence, "generate the file again from its seed")
 
-    def _what_it_does(self, item: CodeItem) -> list[str]:
-        """The strange program's behaviour, for the reader of the Finding; it decides nothing."""
-        self._foreign += 1
-        if self._foreign > MOST_FOREIGN:
-            return []
-        return [f"its program {_behaviour(self._run(item.program, limits=_FOREIGN), item)}"]
+    def _what_they_do(self, strangers: list[tuple[int, CodeItem]]) -> dict[int, str]:
+        """Of the first strange programs the behaviour by line, for the reader of the Finding; it decides nothing."""
+        run = strangers[: max(0, MOST_FOREIGN - self._foreign)]
+        self._foreign += len(run)
+        with ThreadPoolExecutor(self._processes) as pool:
+            outcomes = pool.map(lambda each: self._run(each[1].program, limits=_FOREIGN), run)
+            return {number: _behaviour(outcome, item) for (number, item), outcome in zip(run, outcomes, strict=True)}
 
     def _say(self, number: int, cause: str, evidence: list[str], remedy: str, *, status: Status = "fail") -> None:
         self._refused += status == "fail"

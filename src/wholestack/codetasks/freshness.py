@@ -11,12 +11,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 import msgspec
 import numpy as np
 
-from wholestack.codetasks.item import CodeItem
 from wholestack.data.corpus import Corpus
 from wholestack.data.folder import LARGEST_DOCUMENT_BYTES, numbered_lines, open_plain
 from wholestack.data.similarity import THRESHOLD, Hashes, shingles
@@ -30,6 +29,28 @@ SHOWN = 20
 """Places that could not be read that are named."""
 _ESCAPED = re.compile(r'\\(["\\/nrt]|u[0-9a-fA-F]{4})')
 _PIECE_BYTES, _OVERLAP_BYTES = 1 << 20, 1 << 14
+
+
+class Question(Protocol):
+    """What is compared of a question; a :class:`~wholestack.codetasks.item.CodeItem` has it."""
+
+    @property
+    def id(self) -> str:
+        """Names it in what is found."""
+        ...
+
+    @property
+    def program(self) -> str:
+        """Python source."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A question without all that is not compared."""
+
+    id: str
+    program: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +109,7 @@ class Freshness:
         return len(self.seen) - self.exact
 
 
-def freshness(items: Sequence[CodeItem], texts: Iterable[Text | Unread]) -> Freshness:
+def freshness(items: Sequence[Question], texts: Iterable[Text | Unread]) -> Freshness:
     """Look for every question's program in a stream of documents.
 
     Memory is that of the items' shingles and of one document; the work for a document grows with its length.

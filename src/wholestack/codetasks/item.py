@@ -112,26 +112,18 @@ def read_line(line: bytes, *, where: str) -> CodeItem:
     return item
 
 
-def read_items(path: Path, *, pass_over_broken: bool = False) -> list[CodeItem]:
+def read_items(path: Path) -> list[CodeItem]:
     """All questions of a file.
-
-    Args:
-        path: The file.
-        pass_over_broken: Leave out lines that do not decode or were changed.
 
     Raises:
         InputError: it cannot be read.
         RecordError: a line does not decode, or was changed; the message names it.
     """
-    items = []
     with open_items(path) as file:
-        for number, line in numbered_lines(file.readline, longest_bytes=LONGEST_LINE):
-            try:
-                items.append(read_line(line, where=f"{path}:{number}"))
-            except RecordError:
-                if not pass_over_broken:
-                    raise
-    return items
+        return [
+            read_line(line, where=f"{path}:{number}")
+            for number, line in numbered_lines(file.readline, longest_bytes=LONGEST_LINE)
+        ]
 
 
 def open_items(path: Path) -> BufferedReader:
