@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -31,6 +32,32 @@ def test_a_file_of_the_kinds_and_levels_asked_for(tmp_path: Path, capsys: pytest
         ("eval", 3),
     ]
     assert document["drafts"] == 8 + sum(document["refused"].values())
+
+
+def test_kinds_are_given_one_by_one_or_with_commas(tmp_path: Path) -> None:
+    one, other = tmp_path / "one.jsonl", tmp_path / "other.jsonl"
+    asked = ("--count", "4", "--difficulty", "1")
+    assert run("--out", str(one), *asked, "--kind", "eval", "--kind", "trace") == 0
+    assert run("--out", str(other), *asked, "--kind", "eval, trace") == 0
+    assert one.read_bytes() == other.read_bytes()
+    assert [json.loads(line)["kind"] for line in one.read_bytes().splitlines()] == ["eval", "trace"] * 2
+
+
+def test_the_help_has_no_option_that_empties_a_list(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--help") == 0
+    said = capsys.readouterr().out
+    assert "--kind" in said
+    assert "--empty-kind" not in said
+
+
+def test_why_drafts_gave_no_question_is_said_in_plain_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--out", str(tmp_path / "q.jsonl"), "--count", "60", "--difficulty", "6") == 0
+    first, usual, *reasons = capsys.readouterr().out.splitlines()
+    assert first.endswith("drafts")
+    assert usual.startswith("Drafts that gave no question")
+    assert reasons
+    for line in reasons:
+        assert re.fullmatch(r" +\d+ refused: [^:]+: .{30,}", line)
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,7 @@ def test_a_changed_byte_is_named_by_its_line(items, capsys):
     assert "58 proved" in out
     assert "fail     line 1: changed" in out
     assert "fail     line 7: foreign" in out
+    assert out.count("what to do, foreign: generate the file again from its seed\n") == 1
 
 
 def test_freshness_is_checked_against_training_text(items, tmp_path, capsys):

@@ -14,6 +14,7 @@ from wholestack.codetasks.freshness import Program, freshness, freshness_finding
 from wholestack.codetasks.generating import cells_of, generate
 from wholestack.codetasks.guessing import guess_by_cell
 from wholestack.codetasks.item import CodeItem, read_items, training_line
+from wholestack.codetasks.reasons import meaning
 from wholestack.codetasks.writing import write_new
 from wholestack.errors import InputError
 from wholestack.finding import EXIT_FINDINGS, EXIT_OK, EXIT_UNKNOWN, exit_code, worst
@@ -39,7 +40,7 @@ def generate_command(
     count: int = 1000,
     seed: int = 0,
     difficulty: str = "1-10",
-    kind: tuple[str, ...] = (),
+    kind: Annotated[tuple[str, ...], Parameter(negative="")] = (),
     processes: int = 1,
     json: Json = False,
 ) -> int:
@@ -60,13 +61,15 @@ def generate_command(
     difficulty
         A level from 1 to 10, or a range such as 3-6, whose levels take turns.
     kind
-        eval, trace, outcome, cloze or branch; may be given several times; without it all take turns.
+        eval, trace, outcome, cloze or branch, or several: --kind eval,trace, or --kind eval --kind trace. They take
+        turns; without it all do.
     processes
         Sandboxed processes at one time; changes nothing but the time.
     json
         Print one JSON document.
     """
-    cells = cells_of(kind, _levels(difficulty))
+    kinds = [name.strip() for each in kind for name in each.split(",")]
+    cells = cells_of(kinds, _levels(difficulty))
     with ScoringWatcher() as watcher:
         tally = generate(
             out,
@@ -82,8 +85,10 @@ def generate_command(
         print_json({"file": str(out), "items": tally.written, "drafts": tally.drafted, "refused": refused})
     else:
         print(f"{out}: {tally.written:,} questions from {tally.drafted:,} drafts")
+        if refused:
+            print("Drafts that gave no question; this is usual, others were drawn in their place:")
         for reason, times in refused.items():
-            print(f"  {times:>8,} refused: {reason}")
+            print(f"  {times:>8,} refused: {': '.join(filter(None, (reason, meaning(reason))))}")
     return EXIT_OK
 
 
@@ -93,8 +98,15 @@ def check(file: Path, /, *, against: Path | None = None, processes: int = 1, jso
 
     Every line is proved by itself: which lines were taken, and in which order, is not.
 
-    Exit code 0 if every line is proved (and with --against fresh), 1 if one is not, 3 if one could not be told: it is
-    of another version, or text of --against could not be read.
+    A line that is not proved is named with a cause. fail: changed (it is not what was written), foreign (its seed gives
+    something else), repeated (the question stands there before). unknown: version (made by another grammar), kind (of a
+    package that is not installed), python (this Python may give something else).
+
+    With --against a program is found word for word (seen: fail), or nearly (nearly seen: warn): one document holds at
+    least half of the program's runs of five words, whatever their case, spaces and signs. Short programs, of low
+    difficulty, come near to others by chance; word for word they do not. Text that could not be read is unknown.
+
+    Exit code 0 if every line is proved (and with --against fresh), 1 if one is not, 3 if one could not be told.
 
     Parameters
     ----------
@@ -141,7 +153,8 @@ def check(file: Path, /, *, against: Path | None = None, processes: int = 1, jso
         }
         lines.append(
             f"{against}: {fresh.documents:,} documents, {fresh.characters:,} characters: "
-            f"{fresh.exact:,} of the programs stand there word for word, {fresh.near:,} nearly"
+            f"{fresh.exact:,} of the programs stand there word for word, {fresh.near:,} nearly "
+            "(half of their runs of five words, or more)"
         )
     if json:
         print_json(document | findings_document(found, status=worst(found) if found else "ok"))
@@ -151,6 +164,8 @@ def check(file: Path, /, *, against: Path | None = None, processes: int = 1, jso
             print(f"{each.status:<8} {each.part or each.subject}: {each.cause}: {'; '.join(each.evidence)}")
         if len(found) > _MOST_LINES:
             print(f"and {len(found) - _MOST_LINES:,} more: --json has them")
+        for cause, remedy in dict.fromkeys((each.cause, each.remedy) for each in found if each.remedy):
+            print(f"what to do, {cause}: {remedy}")
     return exit_code(found)
 
 
@@ -184,8 +199,9 @@ def guess_command(file: Path, /, *, json: Json = False) -> int:
     """Guess the answers without reading the programs, to see that nothing else gives them away.
 
     A logistic regression on the choices' form and on the wording of the questions, cross-validated, for each kind and
-    level. Exit code 1 if it is better than chance by more than two points beyond doubt, 3 if there are too few
-    questions to tell.
+    level, on questions that it has not learnt from. Of each group: given away (it is right more often than chance by
+    more than two points, beyond doubt), chance (it is within two points of chance, beyond doubt), or unknown (too few
+    questions to tell). Exit code 1 if anything is given away, 3 if something is unknown, 0 if all are at chance.
 
     Parameters
     ----------
@@ -207,7 +223,10 @@ def guess_command(file: Path, /, *, json: Json = False) -> int:
             )
         for line in found.left_out[:_MOST_LINES]:
             print(f"left out: {line}")
-        print("form: the choices alone; context: also the wording. Chance is one in the number of choices.")
+        print("form: the guesser sees the choices alone; context: also how the question is worded; never the program.")
+        print(f"right: share that it called right; chance is {found.rows[0].chance:.3f}, one in the number of choices.")
+        if found.verdict == "given away":
+            print("given away: it is right too often; an accuracy on these questions is not that of reading programs.")
         if found.verdict == "unknown":
             print("unknown: too few questions to tell within two points; 10,000 of a kind and level are enough.")
     return {"given away": EXIT_FINDINGS, "chance": EXIT_OK, "unknown": EXIT_UNKNOWN}[found.verdict]
