@@ -48,6 +48,56 @@ def test_a_program_that_fails_or_is_ended_is_one_and_says_how(program, capsys, t
     assert ending in err
 
 
+@pytest.mark.parametrize(
+    ("text", "options", "note"),
+    [
+        ("bytearray(1 << 30)", ["--memory", "100MiB"],
+         "MemoryError: the limit of 104,857,600 bytes of address space of each process may have been met; --memory"),
+        ("import mmap; mmap.mmap(-1, 1 << 30, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)", ["--memory", "100MiB"],
+         "OSError: [Errno 12] Cannot allocate memory: the limit of 104,857,600 bytes of address space"),
+        ("import os; os.pwrite(os.open('f', os.O_CREAT | os.O_WRONLY), b'x', 2 << 20)", ["--disk", "1MiB"],
+         "OSError: [Errno 27] File too large: the limit of 1,048,576 bytes of one file may have been met; --disk"),
+        ("for n in range(4): open(str(n), 'wb').write(bytes(1 << 19))", ["--disk", "1MiB"],
+         "OSError: [Errno 28] No space left on device: the limit of 1,048,576 bytes of all files may have been met"),
+        ("import os, time\nwhile True:\n    if os.fork() == 0: time.sleep(99)", ["--processes", "3"],
+         "BlockingIOError: [Errno 11] Resource temporarily unavailable: the limit of 3 processes and threads"),
+        ("import threading, time\nwhile True: threading.Thread(target=time.sleep, args=(9,), daemon=True).start()",
+         ["--processes", "3", "--memory", "1GiB"], "RuntimeError: can't start new thread: the limit of 3 processes"),
+        ("held = [open('/dev/null') for _ in range(99)]", [],
+         "OSError: [Errno 24] Too many open files: the limit of 64 open files of each process may have been met"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGXCPU)", [], "SIGXCPU: the limit of 12 s of processor time"),
+        ("import os, signal; signal.signal(signal.SIGXFSZ, signal.SIG_DFL); os.truncate('main.py', 2 << 20)",
+         ["--disk", "1MiB"], "SIGXFSZ: the limit of 1,048,576 bytes of one file may have been met; --disk raises it"),
+    ],
+)  # fmt: skip
+def test_a_limit_that_a_program_met_is_named(program, capsys, text, options, note):
+    code, _, err = _run(capsys, "run", program(text), *options)
+    assert code == 1
+    (said,) = [line for line in err.splitlines() if line.startswith("note: ")]
+    assert said.startswith(f"note: {note}")
+    code, out, err = _run(capsys, "run", program(text), *options, "--json")
+    assert (code, err.count("\n")) == (1, 1)
+    assert said in err
+    assert json.loads(out)["ending"] == "exited"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "raise SystemExit(7)",
+        "raise ValueError('MemoryError')",
+        "import sys; print('MemoryError', file=sys.stderr)",
+        "try:\n    bytearray(1 << 40)\nexcept MemoryError:\n    raise SystemExit(3)",
+        "open('/none')",
+        "import os; os.kill(os.getpid(), 9)",
+        "while True: pass",
+    ],
+)
+def test_where_no_limit_may_have_been_met_none_is_named(program, capsys, text):
+    _, _, err = _run(capsys, "run", program(text), "--wall", "3s" if "while" in text else "60s")
+    assert "note:" not in err
+
+
 def test_json_has_texts_and_the_value(program, capsys):
     text = "print('ü'); RESULT.write(str(ARGUMENT[0] + 1))"
     code, out, _ = _run(capsys, "run", program(text), "--argument", "[41]", "--json")

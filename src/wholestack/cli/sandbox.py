@@ -10,7 +10,9 @@ from cyclopts import App, Parameter
 from wholestack.cli.output import parse_duration, parse_size, print_json, read_bytes
 from wholestack.errors import InputError, RecordError, SandboxError
 from wholestack.finding import EXIT_FINDINGS, EXIT_OK, EXIT_UNKNOWN
+from wholestack.record import to_builtins
 from wholestack.sandbox import Isolation, Limits, Outcome, Sandbox
+from wholestack.sandbox.signs import LimitName, cpu_seconds, signs_of_limits
 
 Json = Annotated[bool, Parameter(negative="")]
 
@@ -20,6 +22,15 @@ app = App(
 
 _DEFAULTS = Limits()
 _LONGEST_VALUE = 1000
+_LIMITS: dict[LimitName, tuple[str, str]] = {
+    "memory_bytes": ("{memory_bytes:,} bytes of address space of each process", "--memory raises it"),
+    "file_bytes": ("{file_bytes:,} bytes of one file", "--disk raises it"),
+    "disk_bytes": ("{disk_bytes:,} bytes of all files", "--disk raises it"),
+    "processes": ("{processes} processes and threads at one time", "--processes raises it"),
+    "open_files": ("{open_files} open files of each process", "it is fixed: close what is not used any more"),
+    "wall_s": ("{cpu_s} s of processor time", "--wall raises it"),
+}
+"""For each limit what it bounds and what to do."""
 
 
 @app.command
@@ -41,7 +52,8 @@ def run(
 
     What it prints is printed here. It can give back one JSON value by RESULT.write('{"n": 1}') (RESULT is an open text
     file), which --json shows as "value". Nothing of it is left afterwards. Exit code 0 if it ended with 0, 1 if it
-    failed or was ended, 2 if it could not be run. What does not work inside, such as sockets to itself or SQLite files,
+    failed or was ended, 2 if it could not be run. Where it failed by an error that a limit may have caused, a note on
+    standard error names the limit. What does not work inside, such as sockets to itself or SQLite files,
     is in docs/sandbox.md.
 
     Parameters
@@ -71,19 +83,15 @@ def run(
     sandbox = Sandbox.open(require_isolation=not without_isolation)
     if sandbox.isolation is Isolation.PROCESS:
         print("not isolated: a plain process with limits that sees this machine's files and network", file=sys.stderr)
-    outcome = sandbox.run(
-        read_bytes(file),
-        argument=_argument(argument),
-        limits=Limits(
-            wall_s=parse_duration(wall),
-            memory_bytes=parse_size(memory),
-            processes=processes,
-            output_bytes=parse_size(output),
-            disk_bytes=parse_size(disk),
-            file_bytes=parse_size(disk),
-        ),
-        hash_seed=hash_seed,
+    limits = Limits(
+        wall_s=parse_duration(wall),
+        memory_bytes=parse_size(memory),
+        processes=processes,
+        output_bytes=parse_size(output),
+        disk_bytes=parse_size(disk),
+        file_bytes=parse_size(disk),
     )
+    outcome = sandbox.run(read_bytes(file), argument=_argument(argument), limits=limits, hash_seed=hash_seed)
     if json:
         print_json(_document(outcome))
     else:
@@ -95,6 +103,8 @@ def run(
         if outcome.result:
             print(f"result: {_shown(outcome)}", file=sys.stderr)
         print(f"{file}: {outcome.describe()}, isolated by {outcome.isolation}", file=sys.stderr)
+    for note in _notes(outcome, limits):
+        print(f"note: {note}", file=sys.stderr)
     return EXIT_OK if outcome.ok else EXIT_FINDINGS
 
 
@@ -118,6 +128,16 @@ def probe(*, json: Json = False) -> int:
     else:
         print(reason or f"isolated by {isolation}: own namespaces, an empty file system, a system call filter")
     return EXIT_UNKNOWN if reason else EXIT_OK
+
+
+def _notes(outcome: Outcome, limits: Limits) -> list[str]:
+    """Of every limit that the program may have met, in one line each."""
+    caps = {**to_builtins(limits), "cpu_s": cpu_seconds(limits)}
+    notes = []
+    for sign in signs_of_limits(outcome, limits):
+        bound, remedy = _LIMITS[sign.limit]
+        notes.append(f"{sign.seen}: the limit of {bound.format(**caps)} may have been met; {remedy}")
+    return notes
 
 
 def _shown(outcome: Outcome) -> str:

@@ -17,6 +17,7 @@ from wholestack.sandbox.image import default_folder, image_of_this_interpreter
 from wholestack.sandbox.limits import Limits
 from wholestack.sandbox.outcome import Isolation, Outcome
 from wholestack.sandbox.plain import PlainProcess
+from wholestack.sandbox.signs import cpu_seconds
 from wholestack.sandbox.watching import Watch
 
 _PROBE = Limits(wall_s=60.0, processes=4)
@@ -168,7 +169,7 @@ def _letter(program: str | bytes, argument: Any, files: Mapping[str, bytes], lim
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"the argument is not JSON: {error}") from error
     head = (
-        limits.memory_bytes, limits.processes, limits.file_bytes, limits.open_files, int(limits.wall_s) + 2,
+        limits.memory_bytes, limits.processes, limits.file_bytes, limits.open_files, cpu_seconds(limits),
         *map(len, blobs), len(source), len(passed),
     )  # fmt: skip
     return b" ".join(b"%d" % number for number in head) + b"\n" + b"".join(blobs) + source + passed
