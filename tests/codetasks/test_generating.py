@@ -1,13 +1,14 @@
 import json
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from wholestack.codetasks.generating import Tally, cells_of, generate, make_items
-from wholestack.codetasks.item import CodeItem, item_line, read_line
+from wholestack.codetasks.item import CodeItem, item_line, read_line, seal
 from wholestack.codetasks.kinds.catalog import KINDS
 from wholestack.codetasks.levels import LEVELS
 from wholestack.codetasks.writing import write_new
@@ -204,6 +205,8 @@ def test_what_is_left_and_does_not_fit_is_made_again(tmp_path: Path, file: Path,
     ours = b"".join(lines[:40])
     path = tmp_path / "items.jsonl"
     told: list[int] = []
+    item = read_line(lines[39], where="")
+    otherwise = item_line(seal(replace(item, gold=(item.gold + 1) % 4)))
     for left, fits in (
         (ours + changed + lines[41], 40),  # written in another way
         (ours + lines[41] + lines[40], 40),  # of another cell
@@ -211,6 +214,7 @@ def test_what_is_left_and_does_not_fit_is_made_again(tmp_path: Path, file: Path,
         (ours + bytes(5000), 40),  # what a machine that lost its power can leave
         (b"".join(lines), 50),  # more than asked for
         (lines[0] + lines[0] * 60, 1),  # repeated
+        (b"".join(lines[:39]) + otherwise, 0),  # of another version of a kind
         (b"x" * (3 << 20), 0),
         (b"".join(map(item_line, make_items(cells_of(), count=50, seed=6, run=sandbox.run))), 0),  # another seed
     ):

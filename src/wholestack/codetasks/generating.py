@@ -8,7 +8,7 @@ So the lines that a killed generation left say how far every stream was, and the
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -135,12 +135,7 @@ def generate(
         cells, count=count, seed=seed, run=run, batch=batch, processes=processes, progress=progress
     )
     with new_file(path, resumable=True) as file:
-        size = 0
-        for line in file.kept_lines(LONGEST_LINE):
-            if not generation.takes_over(line):
-                break
-            size += len(line)
-        file.cut(size)
+        file.cut(generation.take_over(file.kept_lines(LONGEST_LINE)))
         for item in generation.items():
             file.write(item_line(item))
     return generation.tally
@@ -166,26 +161,58 @@ class _Generation:
             raise InputError(f"processes is {processes}: 1 or more is needed")
         if not 0 <= seed < 1 << 63:
             raise InputError(f"seed is {seed}: 0 to 2**63 - 1 is allowed")
-        self.tally = Tally(count)
-        self._streams = [_Stream(cell, seed) for cell in cells]
-        self._seen: set[bytes] = set()
+        self._cells = cells
+        self._count = count
+        self._seed = seed
         self._run = run
         self._batch = batch
         self._processes = processes
         self._progress = progress
+        self._start()
 
-    def takes_over(self, line: bytes) -> bool:
-        """Whether a line that is there from before is the next one; then its stream goes on behind it."""
+    def take_over(self, lines: Iterable[bytes]) -> int:
+        """Go on behind lines that are there from before.
+
+        Of every cell the last one is made again: where it comes out otherwise, a kind was changed since, and nothing
+        is kept.
+
+        Returns:
+            How many bytes of the lines are kept.
+
+        Raises:
+            SandboxError: programs could not be run.
+        """
+        size = 0
+        last: dict[int, CodeItem] = {}
+        for line in lines:
+            place = self.tally.written % len(self._streams)
+            item = self._fitting(line, self._streams[place])
+            if item is None:
+                break
+            last[place] = item
+            size += len(line)
+            self.tally.written += 1
+        trials = [draft(self._streams[place].cell.kind, item.difficulty, item.seed) for place, item in last.items()]
+        settle(trials, self._run, processes=self._processes)
+        if [trial.result for trial in trials] == list(last.values()):
+            return size
+        self._start()
+        return 0
+
+    def _fitting(self, line: bytes, stream: "_Stream") -> CodeItem | None:
+        """The item of a line, if it is the next one of its stream, which then goes on behind it."""
         try:
             item = read_line(line, where="")
         except RecordError:
-            return False
-        if self.tally.written == self.tally.wanted or item_line(item) != line:
-            return False
-        if not self._next_stream.takes_over(item, self._seen, self.tally):
-            return False
-        self.tally.written += 1
-        return True
+            return None
+        fits = self.tally.written < self.tally.wanted and item_line(item) == line
+        return item if fits and stream.takes_over(item, self._seen, self.tally) else None
+
+    def _start(self) -> None:
+        """Nothing is there yet."""
+        self.tally = Tally(self._count)
+        self._streams = [_Stream(cell, self._seed) for cell in self._cells]
+        self._seen: set[bytes] = set()
 
     def items(self) -> Iterator[CodeItem]:
         """The items that are missing, in the order of the file."""
