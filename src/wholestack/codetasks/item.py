@@ -16,7 +16,7 @@ from wholestack.data.folder import numbered_lines, open_plain
 from wholestack.errors import InputError, RecordError
 from wholestack.record import Record, from_json, to_builtins
 
-VERSION = "1"
+VERSION = "2"
 """Of the grammar: the same seed gives the same item as long as this is the same."""
 LONGEST_LINE = 1 << 20
 """Bytes; a line of ours has some thousand."""

@@ -1,5 +1,6 @@
 """A program is a chain of blocks, from first values to the one that is asked about."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from wholestack.codetasks.draws import Draws
@@ -7,7 +8,7 @@ from wholestack.codetasks.grammar import classes, copying, exceptions, functions
 from wholestack.codetasks.grammar.block import Block
 from wholestack.codetasks.grammar.names import NAMES
 from wholestack.codetasks.grammar.writer import Type, Var, Writer
-from wholestack.codetasks.levels import LEVELS, Level
+from wholestack.codetasks.levels import LEVELS, LOOKED_UP, Level
 
 BLOCKS: tuple[Block, ...] = (
     *copying.BLOCKS,
@@ -61,7 +62,6 @@ def write_program(
     *,
     words: bool = True,
     number: bool = False,
-    named: bool = False,
     beyond: bool = False,
 ) -> Writer:
     """A program that prints one value: first values, a chain of blocks, and the print.
@@ -71,22 +71,19 @@ def write_program(
         level: Its difficulty.
         words: Whether programs that copy may copy words.
         number: Whether the value must be a whole number.
-        named: Whether the value must have one name in all members.
         beyond: Whether one more block follows on the chain, in which no site may stay open.
     """
     w = Writer(draws, level)
-    shown = write_value(w, words=words, number=number, named=named, beyond=beyond)
-    w.line(f"print({shown})", watch=shown if shown.isidentifier() else "")
+    shown = write_value(w, words=words, number=number, beyond=beyond)
+    w.line(f"print({shown})", watch=shown)
     return w
 
 
-def write_value(
-    w: Writer, *, words: bool = True, number: bool = False, named: bool = False, beyond: bool = False
-) -> str:
-    """The program up to its last value: the name of that value, or the open site of four names."""
-    if w.level.number <= 2:
-        return _write_copying(w, words=words, copied=named or w.level.number == 2)
-    for _ in range(3 if w.level.number == 3 else w.draws.between(1, 2)):
+def write_value(w: Writer, *, words: bool = True, number: bool = False, beyond: bool = False) -> str:
+    """The program up to its last value: the name of that value."""
+    if w.level.seen:
+        return _write_copying(w, words=words) if w.level.number == LOOKED_UP else _write_held(w, words=words)
+    for _ in range(3 if w.level.number == LOOKED_UP + 1 else w.draws.between(1, 2)):
         copying.fresh_number(w)
     x = w.draws.pick(w.others)
     w.others.remove(x)
@@ -99,12 +96,15 @@ def write_value(
 
 def write_counting(draws: Draws, level: Level) -> Writer:
     """A program that ends in a loop whose turns depend on the chain before it, or on sites of its own."""
-    low = replace(level, start=(2, 9)) if level.number <= 2 else level
+    low = replace(level, start=(2, 9)) if level.seen else level
     w = Writer(draws, low)
     shown = write_value(w, words=False, number=True)
+    if level.number < LOOKED_UP:
+        _turn(w, f"for {w.name('turn')} in range({shown}):", f"print({draws.pick(NAMES['word'])!r})")
+        return w
     total = w.name("int")
     w.line(f"{total} = {draws.between(0, 9)}")
-    if level.number <= 2:
+    if level.seen:
         _turn(w, f"for {w.name('turn')} in range({shown}):", f"{total} += {w.small()}")
     elif draws.chance(0.5):
         step = draws.between(2, 5)
@@ -149,22 +149,41 @@ def to_number(w: Writer, x: Var) -> Var:
     return y
 
 
-def _write_copying(w: Writer, *, words: bool, copied: bool) -> str:
-    """Four values, of which one is used; at level 2 it is copied while names are given other values."""
-    texts = words and w.draws.chance(0.3)
-    type: Type = "text" if texts else "int"
-    low, high = w.level.start
-    values = w.draws.some(NAMES["word"], 6) if texts else w.draws.some(range(low, high + 1), 6)
+def _write_held(w: Writer, *, words: bool) -> str:
+    """As many values as the level lets be seen, each under a name; the members differ in which values these are."""
+    type, values = _values(w, words=words)
+    names = [w.name(type) for _ in range(w.level.seen)]
+    place = w.draws.below(len(names))
+    held = w.slots("look_up", *(held_with(w.draws, each, values[:4], names, place) for each in values[:4]))
+    for name, value in zip(names, held, strict=True):
+        w.line(f"{name} = {value}")
+    return names[place]
+
+
+def held_with(draws: Draws, gold: str, four: Sequence[str], holders: Sequence[object], place: int) -> tuple[str, ...]:
+    """``gold`` at a place, and others of the four beside it: as many as there are holders."""
+    held = draws.some([each for each in four if each != gold], len(holders) - 1)
+    held.insert(place, gold)
+    return tuple(held)
+
+
+def _write_copying(w: Writer, *, words: bool) -> str:
+    """Four values, of which one is copied while names are given other values."""
+    type, values = _values(w, words=words)
     names = [w.name(type) for _ in range(4)]
     for name in names:
-        w.line(f"{name} = {values.pop()!r}")
-    shown = w.site("wrong_name", *names)
-    if not copied:
-        return shown
-    changed, copy = w.draws.some(names, 2), w.name(type)
-    if w.level.number > 1 and w.draws.chance(0.7):
-        w.line(f"{changed[0]} = {values.pop()!r}")
+        w.line(f"{name} = {values.pop()}")
+    shown, changed, copy = w.site("wrong_name", *names), w.draws.some(names, 2), w.name(type)
+    if w.draws.chance(0.7):
+        w.line(f"{changed[0]} = {values.pop()}")
     w.line(f"{copy} = {shown}")
-    if w.level.number > 1:
-        w.line(f"{changed[1]} = {w.draws.pick((repr(values.pop()), copy))}", watch=copy)
+    w.line(f"{changed[1]} = {w.draws.pick((values.pop(), copy))}", watch=copy)
     return copy
+
+
+def _values(w: Writer, *, words: bool) -> tuple[Type, list[str]]:
+    """Six different values of one type, as a program writes them."""
+    if words and w.draws.chance(0.3):
+        return "text", list(map(repr, w.draws.some(NAMES["word"], 6)))
+    low, high = w.level.start
+    return "int", list(map(str, w.draws.some(range(low, high + 1), 6)))

@@ -101,7 +101,7 @@ def shared_list(w: Writer, x: Var) -> Var:
 
 
 BLOCKS = (
-    Block(kept, "int", "int", 8),
+    Block(kept, "int", "int", 9),
     Block(class_or_object, "int", "int", 9),
     Block(overridden, "int", "int", 9),
     Block(hook, "int", "int", 10),

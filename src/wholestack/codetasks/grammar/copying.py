@@ -50,7 +50,7 @@ def fresh_number(w: Writer) -> Var:
 
 
 BLOCKS = (
-    Block(copied_before, "int", "int", 4),
-    Block(copied_late, "int", "int", 4),
-    Block(swapped, "int", "int", 6),
+    Block(copied_before, "int", "int", 6),
+    Block(copied_late, "int", "int", 6),
+    Block(swapped, "int", "int", 7),
 )

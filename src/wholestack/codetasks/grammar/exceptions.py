@@ -101,8 +101,8 @@ def in_loop(w: Writer, x: Var) -> Var:
 
 
 BLOCKS = (
-    Block(handled, "int", "int", 8),
-    Block(ended, "int", "int", 8),
+    Block(handled, "int", "int", 9),
+    Block(ended, "int", "int", 9),
     Block(last_word, "int", "int", 9),
     Block(which_handler, "int", "int", 9),
     Block(raised_within, "int", "int", 9),

@@ -156,13 +156,13 @@ def changed_list(w: Writer, x: Var) -> Var:
 
 
 BLOCKS = (
-    Block(two_arguments, "int", "int", 5),
-    Block(defaulted, "int", "int", 5),
-    Block(early_return, "int", "int", 6),
-    Block(unchanged, "int", "int", 7),
-    Block(first_found, "int", "int", 7),
-    Block(shadowed, "int", "int", 7, inside=False),
-    Block(recursive, "int", "int", 8),
+    Block(two_arguments, "int", "int", 7),
+    Block(defaulted, "int", "int", 7),
+    Block(early_return, "int", "int", 7),
+    Block(unchanged, "int", "int", 8),
+    Block(first_found, "int", "int", 8),
+    Block(shadowed, "int", "int", 8, inside=False),
+    Block(recursive, "int", "int", 9),
     Block(changed_list, "ints", "ints", 9),
     Block(mutable_default, "int", "ints", 9),
     Block(closed_over, "int", "int", 10),

@@ -136,15 +136,15 @@ def _numbers(w: Writer) -> list[int]:
 
 
 BLOCKS = (
-    Block(ranged, "int", "int", 5),
-    Block(after_loop, "int", "int", 5),
-    Block(left_early, "int", "int", 6),
-    Block(bounded, "int", "int", 6),
-    Block(counted_down, "int", "int", 6),
-    Block(carried, "int", "int", 6),
-    Block(counted_turns, "int", "int", 7),
-    Block(alternating, "int", "int", 7),
-    Block(collected, "int", "ints", 7),
-    Block(nested, "int", "int", 8),
-    Block(nested_after, "int", "int", 8),
+    Block(ranged, "int", "int", 7),
+    Block(after_loop, "int", "int", 7),
+    Block(left_early, "int", "int", 7),
+    Block(bounded, "int", "int", 7),
+    Block(counted_down, "int", "int", 7),
+    Block(carried, "int", "int", 7),
+    Block(counted_turns, "int", "int", 8),
+    Block(alternating, "int", "int", 8),
+    Block(collected, "int", "ints", 8),
+    Block(nested, "int", "int", 9),
+    Block(nested_after, "int", "int", 9),
 )

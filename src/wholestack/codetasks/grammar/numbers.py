@@ -108,14 +108,14 @@ def other_number(w: Writer, x: Var) -> Var:
 
 
 BLOCKS = (
-    Block(added, "int", "int", 3),
-    Block(precedence, "int", "int", 3),
-    Block(subtracted_twice, "int", "int", 3),
-    Block(accumulated, "int", "int", 4),
-    Block(extreme, "int", "int", 4),
-    Block(compared, "int", "int", 4),
-    Block(divided, "int", "int", 5),
-    Block(raised, "int", "int", 5),
-    Block(connected, "int", "int", 5),
-    Block(negated, "int", "int", 5),
+    Block(added, "int", "int", 5),
+    Block(precedence, "int", "int", 5),
+    Block(subtracted_twice, "int", "int", 5),
+    Block(accumulated, "int", "int", 6),
+    Block(extreme, "int", "int", 6),
+    Block(compared, "int", "int", 6),
+    Block(divided, "int", "int", 7),
+    Block(raised, "int", "int", 7),
+    Block(connected, "int", "int", 7),
+    Block(negated, "int", "int", 7),
 )

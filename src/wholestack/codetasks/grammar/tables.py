@@ -89,12 +89,12 @@ def in_order(w: Writer, x: Var) -> Var:
 
 
 BLOCKS = (
-    Block(looked_up, "int", "int", 6),
-    Block(defaulted, "int", "int", 7),
-    Block(tabled, "int", "table", 7),
-    Block(counted, "table", "table", 7),
-    Block(totalled, "table", "int", 7),
-    Block(set_default, "table", "table", 8),
-    Block(merged, "table", "table", 8),
-    Block(in_order, "table", "ints", 8),
+    Block(looked_up, "int", "int", 7),
+    Block(defaulted, "int", "int", 8),
+    Block(tabled, "int", "table", 8),
+    Block(counted, "table", "table", 8),
+    Block(totalled, "table", "int", 8),
+    Block(set_default, "table", "table", 9),
+    Block(merged, "table", "table", 9),
+    Block(in_order, "table", "ints", 9),
 )

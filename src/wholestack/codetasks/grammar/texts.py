@@ -65,11 +65,11 @@ def measured(w: Writer, x: Var) -> Var:
 
 
 BLOCKS = (
-    Block(worded, "int", "text", 5),
-    Block(joined, "text", "text", 5),
-    Block(sliced, "text", "text", 5),
-    Block(called, "text", "text", 6),
-    Block(mixed, "text", "text", 6),
-    Block(spelled, "text", "text", 7),
-    Block(measured, "text", "int", 8),
+    Block(worded, "int", "text", 7),
+    Block(joined, "text", "text", 7),
+    Block(sliced, "text", "text", 7),
+    Block(called, "text", "text", 7),
+    Block(mixed, "text", "text", 7),
+    Block(spelled, "text", "text", 8),
+    Block(measured, "text", "int", 9),
 )

@@ -12,7 +12,7 @@ from typing import Literal
 from wholestack.codetasks.draws import Draws
 from wholestack.codetasks.family import Site
 from wholestack.codetasks.grammar.names import NAMES
-from wholestack.codetasks.levels import Level
+from wholestack.codetasks.levels import LOOKED_UP, Level
 
 Type = Literal["int", "text", "ints", "table"]
 
@@ -138,7 +138,7 @@ class Writer:
             avoid: Name of the variable that the step already uses.
         """
         at_hand = [each.name for each in self.others if each.type == "int" and each.name != avoid]
-        if len(at_hand) > 1 and self.draws.chance(1.0 if self.level.number == 3 else 0.3):
+        if len(at_hand) > 1 and self.draws.chance(1.0 if self.level.number == LOOKED_UP + 1 else 0.3):
             return self.site("wrong_name", *self.draws.some(at_hand, 2))
         if at_hand and self.draws.chance(0.6):
             return self.draws.pick(at_hand)

@@ -60,25 +60,29 @@ class Reached:
     value: int
 
 
-def write_lookup(draws: Draws, level: Level) -> tuple[Scouted, tuple[str, ...]]:
-    """A function that finds a number by a word, and the numbers of its arguments; for the levels of copying.
+def write_lookup(draws: Draws, level: Level, gold: int) -> tuple[Scouted, tuple[str, ...]]:
+    """A function that finds a number by a word, and the numbers of four words; for the levels of looking up.
 
-    From level 2 on the number goes through a second variable while the first gets another value.
+    As many of the words stand in its table as the level lets be seen, the one at ``gold`` among them; the others give
+    another number. At the last of these levels the number goes through a second variable while the first gets another.
     """
     w = Writer(draws, level)
     name, parameter, table = w.name("function"), w.name("text"), w.name("table")
     keys = tuple(map(repr, draws.some(NAMES["word"], 4)))
     *values, other = map(str, draws.some(range(*level.start), 5))
+    held = draws.shuffled([gold, *draws.some([each for each in range(4) if each != gold], level.seen - 1)])
+    rest = "" if level.seen == len(keys) else f".get({parameter}, {other})"
     with w.hoisted(), w.indented(f"def {name}({parameter}):"):
-        w.line(f"{table} = {{{', '.join(f'{key}: {value}' for key, value in zip(keys, values, strict=True))}}}")
+        w.line(f"{table} = {{{', '.join(f'{keys[each]}: {values[each]}' for each in held)}}}")
         x = w.name("int")
-        w.line(f"{x} = {table}[{parameter}]")
-        if level.number > 1:
+        w.line(f"{x} = {table}{rest or f'[{parameter}]'}")
+        if not rest:
             first, x = x, w.name("int")
             w.line(f"{x} = {first}")
             w.line(f"{first} = {other}")
         w.line(END)
-    return Scouted(w.template().rstrip("\n") + "\n", name, x, keys, w), tuple(values)
+    results = tuple(value if each in held else other for each, value in enumerate(values))
+    return Scouted(w.template().rstrip("\n") + "\n", name, x, keys, w), results
 
 
 def write_function(draws: Draws, level: Level) -> Scouted:
@@ -121,7 +125,7 @@ def reached(scouted: Scouted, runs: Sequence[Run], number: int) -> list[Reached]
 
 
 def _parameter_type(draws: Draws, level: Level) -> Type:
-    types: tuple[Type, ...] = ("int", "int", "ints", "text") if level.number >= 7 else ("int",)
+    types: tuple[Type, ...] = ("int", "int", "ints", "text") if level.number >= 8 else ("int",)
     return draws.pick(types)
 
 

@@ -25,8 +25,8 @@ class Cloze:
     scouts: bool = True
 
     def draft(self, draws: Draws, level: Level) -> Draft | None:
-        """A table to look up in at the first two levels, a function that calculates from the third on."""
-        if level.number <= 2:
+        """A table where the answer is looked up, a function that calculates where it is not."""
+        if level.seen:
             return _lookup(draws, level)
         scouted = write_function(draws, level)
         return scouted_draft(scouted, 4, lambda four: _ask(scouted, four, draws))
@@ -49,9 +49,10 @@ def _ask(scouted: Scouted, four: Sequence[Reached], draws: Draws) -> Question | 
 
 
 def _lookup(draws: Draws, level: Level) -> Draft:
-    scouted, values = write_lookup(draws, level)
+    gold = draws.below(4)
+    scouted, values = write_lookup(draws, level, gold)
     source = scouted.ending(f"return {scouted.result}")
-    question = _question(source, scouted.name, scouted.arguments, draws.below(len(values)), values)
+    question = _question(source, scouted.name, scouted.arguments, gold, values)
     return Draft(question.jobs, lambda runs: question)
 
 

@@ -1,17 +1,17 @@
 """``outcome``: which exception is raised, or which handler answers?"""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from wholestack.codetasks.draws import Draws
 from wholestack.codetasks.family import Family, Member, make_family
-from wholestack.codetasks.grammar.chain import write_program
+from wholestack.codetasks.grammar.chain import held_with, write_program
 from wholestack.codetasks.grammar.names import NAMES
 from wholestack.codetasks.grammar.writer import Writer
 from wholestack.codetasks.kinds.conditions import conditions_for
-from wholestack.codetasks.kinds.forward import NO_RESULT, SAME, show
+from wholestack.codetasks.kinds.forward import NO_RESULT, SAME, forward_draft, show
 from wholestack.codetasks.kinds.kind import Draft, Question
-from wholestack.codetasks.levels import Level
+from wholestack.codetasks.levels import LOOKED_UP, Level
 from wholestack.codetasks.running import Job, Run
 
 FAILURES = {
@@ -25,6 +25,7 @@ FAILURES = {
 }
 """Exceptions, and expressions that raise them in every version of Python."""
 
+RAISES = "Which exception is raised?"
 RAISED = ("KeyError", "IndexError", "ValueError", "TypeError", "RuntimeError")
 """Exceptions that people raise themselves."""
 PARENTS = {"KeyError": "LookupError", "IndexError": "LookupError", "ZeroDivisionError": "ArithmeticError"}
@@ -43,6 +44,8 @@ class Outcome:
 
     def draft(self, draws: Draws, level: Level) -> Draft | None:
         """A chain first; what is done with its last value is written when the four values are known."""
+        if level.number < LOOKED_UP:
+            return _few_branches(draws, level, self.read)
         written = write_program(draws, level, words=False, number=True)
         family = make_family(written.template(), written.sites, draws)
         if family is None:
@@ -64,23 +67,41 @@ class Outcome:
         return run.error or (text if text and "\n" not in text else None)
 
 
+def _few_branches(draws: Draws, level: Level, read: Callable[[Run], str | None]) -> Draft | None:
+    """A function with as many branches as the level lets choices be seen, each with an exception of its own."""
+    w = Writer(draws, level)
+    function, parameter = w.name("function"), w.name("int")
+    errors = draws.some(RAISED, 4)
+    tested = draws.some(range(*level.start), level.seen)
+    place = draws.below(level.seen)
+    held = w.slots("look_up", *(held_with(draws, each, errors, tested, place) for each in errors))
+    with w.hoisted(), w.indented(f"def {function}({parameter}):"):
+        for value, error in zip(tested[:-1], held[:-1], strict=True):
+            with w.indented(f"if {parameter} == {value}:"):
+                w.line(f"raise {error}({parameter})")
+        w.line(f"raise {held[-1]}({parameter})")
+    w.line(f"{function}({tested[place]})")
+    family = make_family(w.template(), w.sites, draws)
+    return forward_draft(family, draws, RAISES, read) if family else None
+
+
 def _ask(written: Writer, family: Family, values: Sequence[int], draws: Draws, level: Level) -> Question:
-    """Write the branches, and from level 4 on sometimes the handlers, and show one of the four programs."""
+    """Write the branches, and at higher levels sometimes the handlers, and show one of the four programs."""
     function, parameter = written.name("function"), written.name("int")
     order = draws.shuffled(tuple(values))
     conditions = conditions_for(parameter, values, draws)
-    if level.number <= 2:
+    if level.seen:
         conditions = {value: f"{parameter} == {value}" for value in values}
     head = [f"def {function}({parameter}):"]
-    natural = level.number >= 3 and draws.chance(0.5)
+    natural = not level.seen and draws.chance(0.5)
     errors = draws.some(tuple(FAILURES) if natural else RAISED, len(values))
     for place, (value, error) in enumerate(zip(order, errors, strict=True)):
         done = f"return {draws.pick(FAILURES[error])}" if natural else f"raise {error}({parameter})"
         last = place == len(order) - 1
         head += [f"    {done}"] if last else [f"    if {conditions[value]}:", f"        {done}"]
     outcomes = dict(zip(order, errors, strict=True))
-    tail, text = [f"{function}(VALUE)"], "Which exception is raised?"
-    if level.number >= 4 and draws.chance(0.5):
+    tail, text = [f"{function}(VALUE)"], RAISES
+    if level.number > LOOKED_UP + 1 and draws.chance(0.5):
         labels = dict(zip(errors, draws.some(NAMES["word"], len(errors)), strict=True))
         tail, text = ["try:", f"    {function}(VALUE)"], "What is printed?"
         for error in draws.shuffled(errors):

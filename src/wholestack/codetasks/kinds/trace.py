@@ -9,14 +9,14 @@ from wholestack.codetasks.grammar.chain import write_counting, write_program
 from wholestack.codetasks.grammar.writer import Writer
 from wholestack.codetasks.kinds.forward import NO_RESULT, show, unlike
 from wholestack.codetasks.kinds.kind import Draft, Question
-from wholestack.codetasks.levels import Level
+from wholestack.codetasks.levels import LOOKED_UP, Level
 from wholestack.codetasks.running import Job, Run, Watch
 
 COUNTING = 0.4
 """Share of drafts whose program is made for asking how often a line runs."""
 MOST_VISITS = 40
 """Of a line whose visits are asked for; nobody counts further in the head."""
-FINAL_VALUES = 3
+FINAL_VALUES = LOOKED_UP + 1
 """Up to this level the value at the last line is asked for, which ``eval`` asks for too: there is no other."""
 HEADS = ("for ", "while ")
 """Whether the head of a loop runs once or with every turn is a matter of words: only its first time is asked for."""
@@ -38,7 +38,8 @@ class Trace:
     def draft(self, draws: Draws, level: Level) -> Draft | None:
         """A program of a chain, with tagged lines."""
         counting = draws.chance(COUNTING)
-        written = write_counting(draws, level) if counting else _write_valued(draws, level)
+        beyond = level.number > FINAL_VALUES
+        written = write_counting(draws, level) if counting else write_program(draws, level, beyond=beyond)
         family = make_family(written.template(), written.sites, draws, may_open=_may_open(written))
         if family is None:
             return None
@@ -68,10 +69,6 @@ class Trace:
         return run.watched[0] if run.error is None else None
 
 
-def _write_valued(draws: Draws, level: Level) -> Writer:
-    return write_program(draws, level, named=True, beyond=level.number > FINAL_VALUES)
-
-
 def _may_open(written: Writer) -> list[int]:
     """Sites whose forms have the same number of lines, so that every line stands at the same place in all members."""
     return [
@@ -94,7 +91,7 @@ def _watches(written: Writer, family: Family, level: Level) -> tuple[Watch, ...]
             watches += [Watch(line, name, 1)] if name else []
             continue
         if name:
-            watches += [Watch(line, name, time) for time in (TIMES if level.number > 4 else (1, 0))]
+            watches += [Watch(line, name, time) for time in (TIMES if level.number > FINAL_VALUES + 1 else (1, 0))]
         watches.append(Watch(line))
     return tuple(watches)
 
