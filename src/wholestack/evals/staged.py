@@ -1,10 +1,11 @@
 """The scorer for models with a key-value cache: what several texts have in common is read once.
 
-A row is an item: its context, then all its choices, each seeing the context and itself. A batch of rows is read in
-up to three stages: what all contexts of a group begin with (few-shot examples), once; then as much context as every
-row of the batch has, with plain causal attention, which needs no mask; then the rest with a mask of [rest, row]. So
-padding stands only at the end of a row, and no mask grows with the square of a long context. Logits are computed once
-for each place that predicts something, however many choices it predicts.
+A row is an item: its context, then its choices as a tree, in which what several choices begin with stands once; each
+place sees the context and the places between. A batch of rows is read in up to three stages: what all contexts of a
+group begin with (few-shot examples), once; then as much context as every row of the batch has, with plain causal
+attention, which needs no mask; then the rest with a mask of [rest, row]. So padding stands only at the end of a row,
+and no mask grows with the square of a long context. Logits are computed once for each place that predicts something,
+however many choices it predicts.
 
 A model that ignores the caller's masks or positions reads one row a choice instead.
 
@@ -12,8 +13,7 @@ Shapes: B rows, T places of a row, D width, V vocabulary.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -34,7 +34,6 @@ MOST_PLACES_CPU = 2_048
 """The same on a CPU, where more at once is no faster: what is computed leaves the caches, and memory comes new."""
 LEAST_UNMASKED_PLACES = 96
 """Contexts are read before the choices from this length on; below it one pass with a small mask is faster."""
-_PADDING = -1
 _MOST_LOGITS = 1 << 20
 """Most numbers in one piece of logits, unless a vocabulary is so large that the piece would have too few rows."""
 _LEAST_ROWS_OF_LOGITS = 64
@@ -86,13 +85,32 @@ class _Texts:
     """Tokens, those of the common beginning left out."""
     answers: Sequence[Ints]
     """Scored tokens of each choice."""
+    tree: "_Tree"
+    """Their places behind the context."""
     first_choice: int
     """Number of the first choice over all items."""
 
     @property
-    def behind(self) -> int:
-        """Places of the choices: each without its last token, which predicts nothing that is scored."""
-        return sum(len(answer) - 1 for answer in self.answers)
+    def size(self) -> int:
+        """Places of the row."""
+        return len(self.context) + len(self.tree.tokens)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tree:
+    """The choices of an item without their last tokens, which predict nothing that is scored; a place is a node.
+
+    Whatever stands below a node comes behind it without a gap, so what a node is seen by is a range.
+    """
+
+    tokens: Ints
+    """``[nodes]``."""
+    depths: Ints
+    """``[nodes]``, 0 for the first token of a choice."""
+    ends: Ints
+    """``[nodes]``, the first node behind it that does not stand below it."""
+    paths: Sequence[Ints]
+    """For each choice the nodes that its tokens but the last are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,8 +129,8 @@ class _Block:
     """``[B, T]``."""
     positions: Ints
     """``[B, T]``, counted from the start of the whole context."""
-    segments: Ints
-    """``[B, T]``, 0 context, from 1 the choices, -1 padding."""
+    ends: Ints
+    """``[B, T]``, the first place behind each that does not see it."""
     places: Ints
     """``[N]``, which of the B x T places predicts each scored token."""
     targets: Ints
@@ -191,15 +209,45 @@ def _rows(prepared: PreparedItems, shared_tokens: int) -> tuple[list[_Texts], li
     long: list[_Texts] = []
     for item in np.flatnonzero(prepared.reasons == "").tolist():
         first, end = prepared.choice_offsets[item : item + 2].tolist()
-        row = _Texts(item=item, context=contexts[item], answers=answers[first:end], first_choice=first)
+        row = _texts(item, contexts[item], answers[first:end], first)
         if len(row.context) + max(map(len, row.answers)) - 1 <= shared_tokens:
             short.append(row)
         else:
-            long += [
-                _Texts(item=item, context=row.context, answers=[answer], first_choice=first + nth)
-                for nth, answer in enumerate(row.answers)
-            ]
+            long += [_texts(item, row.context, [answer], first + nth) for nth, answer in enumerate(row.answers)]
     return short, long
+
+
+def _texts(item: int, context: Ints, answers: Sequence[Ints], first_choice: int) -> _Texts:
+    return _Texts(item=item, context=context, answers=answers, tree=_tree(answers), first_choice=first_choice)
+
+
+def _tree(answers: Sequence[Ints]) -> _Tree:
+    inner = [answer[:-1] for answer in answers]
+    pieces: list[Ints] = []
+    depths: list[int] = []
+    ends: list[int] = []
+    paths: list[list[int]] = [[] for _ in inner]
+    open_nodes: list[int] = []
+    last: Ints = np.zeros(0, np.int64)
+    for choice in sorted(range(len(inner)), key=lambda each: inner[each].tolist()):
+        shared = _common_length(last, inner[choice])
+        for node in open_nodes[shared:]:
+            ends[node] = len(ends)
+        new = range(len(ends), len(ends) + len(inner[choice]) - shared)
+        pieces.append(inner[choice][shared:])
+        depths += range(shared, len(inner[choice]))
+        ends += new
+        open_nodes = [*open_nodes[:shared], *new]
+        paths[choice] = open_nodes
+        last = inner[choice]
+    for node in open_nodes:
+        ends[node] = len(ends)
+    return _Tree(
+        tokens=np.concatenate(pieces),
+        depths=np.array(depths, np.int64),
+        ends=np.array(ends, np.int64),
+        paths=[np.array(path, np.int64) for path in paths],
+    )
 
 
 def _groups(rows: Sequence[_Texts]) -> Iterator[_Group]:
@@ -243,18 +291,18 @@ def _common_length(left: Ints, right: Ints) -> int:
 
 
 def _without(row: _Texts, common: int) -> _Texts:
-    return _Texts(item=row.item, context=row.context[common:], answers=row.answers, first_choice=row.first_choice)
+    return replace(row, context=row.context[common:])
 
 
 def _batches(
     rows: Sequence[_Texts], batch_size: int, common: int, device: str | torch.device
 ) -> Iterator[Sequence[_Texts]]:
     """Rows of similar size, longest first, so that little is padded and memory is at its most at once."""
-    ordered = sorted(rows, key=lambda row: (-(len(row.context) + row.behind), -len(row.context)))
+    ordered = sorted(rows, key=lambda row: (-row.size, -len(row.context)))
     most = MOST_PLACES_CPU if torch.device(device).type == "cpu" else MOST_PLACES
     start = 0
     while start < len(ordered):
-        longest = max(1, common + len(ordered[start].context) + ordered[start].behind)
+        longest = max(1, common + ordered[start].size)
         end = start + max(1, min(batch_size, most // longest))
         yield ordered[start:end]
         start = end
@@ -262,26 +310,22 @@ def _batches(
 
 def _lay_out(rows: Sequence[_Texts], common: int) -> _Block:
     """Each context with its choices one behind the other, and which place predicts which token."""
-    width = max(len(row.context) + row.behind for row in rows)
+    width = max(row.size for row in rows)
     tokens, positions = np.zeros((len(rows), width), np.int64), np.zeros((len(rows), width), np.int64)
-    segments = np.full((len(rows), width), _PADDING)
+    ends = np.tile(np.arange(1, width + 1), (len(rows), 1))
     places: list[Ints] = []
     for number, row in enumerate(rows):
-        pieces = [row.context, *(answer[:-1] for answer in row.answers)]
-        ends = np.cumsum([len(piece) for piece in pieces])
-        filled, context = ends[-1], len(row.context)
-        tokens[number, :filled] = np.concatenate(pieces)
-        segments[number, :filled] = np.repeat(np.arange(len(pieces)), [len(piece) for piece in pieces])
-        starts = np.repeat([0, *(ends[:-1] - context)], [len(piece) for piece in pieces])
-        positions[number, :filled] = common + np.arange(filled) - starts
-        for start, end in pairwise(ends.tolist()):
-            places.append(number * width + np.array([context - 1, *range(start, end)]))
+        context, size = len(row.context), row.size
+        tokens[number, :size] = np.concatenate((row.context, row.tree.tokens))
+        positions[number, :size] = common + np.concatenate((np.arange(context), context + row.tree.depths))
+        ends[number, :context], ends[number, context:size] = size, context + row.tree.ends
+        places += [number * width + context + np.concatenate(([-1], path)) for path in row.tree.paths]
     answers = [answer for row in rows for answer in row.answers]
     numbers = [row.first_choice + nth for row in rows for nth in range(len(row.answers))]
     return _Block(
         tokens=tokens,
         positions=positions,
-        segments=segments,
+        ends=ends,
         places=np.concatenate(places),
         targets=np.concatenate(answers),
         choices=np.repeat(numbers, [len(answer) for answer in answers]),
@@ -290,33 +334,34 @@ def _lay_out(rows: Sequence[_Texts], common: int) -> _Block:
 
 def _read(model: CachedModel, block: _Block, past: Any, contexts: int, device: str | torch.device) -> _Read:
     """Rows behind what was read before, each of whose contexts has so many places."""
-    tokens, positions, segments = (_tensor(each, device) for each in (block.tokens, block.positions, block.segments))
+    tokens, positions, ends = (_tensor(each, device) for each in (block.tokens, block.positions, block.ends))
     first = 0
     if past is not None:
         common = int(positions[0, 0])
-        past, mask = model.repeated(past, len(tokens)), row_mask(functional.pad(segments, (common, 0)), common)
+        behind = functional.pad(ends + common, (common, 0), value=common + tokens.shape[1])
+        past, mask = model.repeated(past, len(tokens)), row_mask(behind, common)
     elif contexts > LEAST_UNMASKED_PLACES:
         first = contexts - 1
-        past, mask = model.remember(tokens[:, :first]), row_mask(segments, first)
+        past, mask = model.remember(tokens[:, :first]), row_mask(ends, first)
     else:
-        mask = row_mask(segments, 0)
+        mask = row_mask(ends, 0)
     states, _ = model.read(tokens[:, first:], past=past, positions=positions[:, first:], mask=mask)
     return _Read(states=states, first=first)
 
 
-def row_mask(segments: Tensor, first: int) -> Tensor:
-    """What the places of a row from ``first`` on may attend to: nothing later, the context, the own choice.
+def row_mask(ends: Tensor, first: int) -> Tensor:
+    """What the places of a row from ``first`` on may attend to: themselves, and what is seen up to them.
 
     Args:
-        segments: ``[B, T]``, 0 context, from 1 the choices, -1 padding.
+        ends: ``[B, T]``, the first place behind each that does not see it.
         first: First place that asks.
 
     Returns:
         ``[B, 1, T - first, T]``, true where attention is allowed.
     """
-    places = torch.arange(segments.shape[1], device=segments.device)
-    queries, keys = segments[:, first:, None], segments[:, None]
-    return ((places[first:, None] >= places) & ((keys == 0) | (keys == queries)))[:, None]
+    places = torch.arange(ends.shape[1], device=ends.device)
+    asking = places[first:, None]
+    return ((asking >= places) & (asking < ends[:, None]))[:, None]
 
 
 def _nll_of(model: CachedModel, read: _Read, block: _Block) -> Floats:

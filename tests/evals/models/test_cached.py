@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from wholestack.evals.backend import Opening
+from wholestack.evals.items import make_item
 from wholestack.evals.models.cached import wrap
 from wholestack.evals.models.transformers import open_folder
 from wholestack.evals.staged import score_choices
@@ -39,6 +40,23 @@ def test_the_last_layer_reads_no_context_to_its_end(folders, items):
     (found,) = backend.score([long])
     assert found.positions > len(long.context)
     assert sum(read) == found.positions - len(long.context) + 1
+
+
+def test_what_choices_begin_with_is_read_once(folders):
+    backend = open_folder(folders["byte"], Opening(dtype="float64", batch_size=2))
+    choices = ("red cat", "blue", "red car", "red", "red cabs")
+    together = make_item(context="Its colour:", choices=choices, gold=0, id="all", source="made")
+    pairs = [make_item(context="Its colour:", choices=(each, "zz"), gold=0, id=each, source="made") for each in choices]
+    # Another row beside it, so that it is padded too.
+    longer = make_item(
+        context="A longer one, of other words:", choices=("green", "grey and white"), gold=0, id="long", source="made"
+    )
+    found, _ = backend.score([together, longer])
+    expected = [score.nll_nats[0] for score in backend.score(pairs)]
+    assert found.nll_nats == pytest.approx(expected, abs=1e-9 * len("red cabs"))
+    (alone,) = backend.score([together])
+    beginnings = {f" {each}"[:end] for each in choices for end in range(1, len(each) + 1)}
+    assert alone.positions == len(together.context) + len(beginnings)
 
 
 def test_a_remembered_text_is_what_a_whole_reading_keeps():

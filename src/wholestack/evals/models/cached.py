@@ -168,7 +168,8 @@ def _obeys(model: CachedTransformer, expected: Tensor, tolerance: float) -> bool
     context, first, second = (_tokens(each, model.model) for each in (_CONTEXT, _FIRST, _SECOND))
     cut, end = len(context) - 2, len(context)
     row = torch.cat((context, first, second))[None]
-    segments = torch.tensor([[0] * end + [1] * len(first) + [2] * len(second)], device=row.device)
+    behind_first, behind_second = end + len(first), end + len(first) + len(second)
+    ends = [behind_second] * end + [behind_first] * len(first) + [behind_second] * len(second)
     positions = torch.tensor([[*range(end), *range(end, end + len(first)), *range(end, end + len(second))]])
     try:
         past = model.remember(row[:, :cut])
@@ -176,7 +177,7 @@ def _obeys(model: CachedTransformer, expected: Tensor, tolerance: float) -> bool
             row[:, cut:],
             past=model.repeated(past, 1),
             positions=positions[:, cut:].to(row.device),
-            mask=row_mask(segments, cut),
+            mask=row_mask(torch.tensor([ends], device=row.device), cut),
         )
     except _BREAKS:
         return False
