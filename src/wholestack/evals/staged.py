@@ -222,28 +222,28 @@ def _texts(item: int, context: Ints, answers: Sequence[Ints], first_choice: int)
 
 
 def _tree(answers: Sequence[Ints]) -> _Tree:
-    inner = [answer[:-1] for answer in answers]
-    pieces: list[Ints] = []
+    inner: list[list[int]] = [answer[:-1].tolist() for answer in answers]
+    tokens: list[int] = []
     depths: list[int] = []
     ends: list[int] = []
     paths: list[list[int]] = [[] for _ in inner]
-    open_nodes: list[int] = []
-    last: Ints = np.zeros(0, np.int64)
-    for choice in sorted(range(len(inner)), key=lambda each: inner[each].tolist()):
-        shared = _common_length(last, inner[choice])
-        for node in open_nodes[shared:]:
-            ends[node] = len(ends)
-        new = range(len(ends), len(ends) + len(inner[choice]) - shared)
-        pieces.append(inner[choice][shared:])
+    path: list[int] = []
+    for choice in sorted(range(len(inner)), key=inner.__getitem__):
+        # Sorted, a choice shares most with the one before it.
+        shared = 0
+        while shared < min(len(path), len(inner[choice])) and tokens[path[shared]] == inner[choice][shared]:
+            shared += 1
+        for node in path[shared:]:
+            ends[node] = len(tokens)
+        path = [*path[:shared], *range(len(tokens), len(tokens) + len(inner[choice]) - shared)]
+        paths[choice] = path
+        tokens += inner[choice][shared:]
         depths += range(shared, len(inner[choice]))
-        ends += new
-        open_nodes = [*open_nodes[:shared], *new]
-        paths[choice] = open_nodes
-        last = inner[choice]
-    for node in open_nodes:
-        ends[node] = len(ends)
+        ends += [0] * (len(inner[choice]) - shared)
+    for node in path:
+        ends[node] = len(tokens)
     return _Tree(
-        tokens=np.concatenate(pieces),
+        tokens=np.array(tokens, np.int64),
         depths=np.array(depths, np.int64),
         ends=np.array(ends, np.int64),
         paths=[np.array(path, np.int64) for path in paths],
