@@ -68,6 +68,72 @@ def test_an_owner_that_is_killed_while_a_run_starts_leaves_nothing(processes_nam
     assert processes_named(str(mark)) == processes_named(word) == []
 
 
+FORKING = """
+import os, sys, threading, time
+from wholestack.sandbox import Limits, Sandbox
+from wholestack.sandbox.image import default_folder, image_of_this_interpreter
+from wholestack.sandbox.plain import PlainProcess
+
+image = image_of_this_interpreter(default_folder())
+sandbox = Sandbox.open() if sys.argv[1] == "isolated" else Sandbox(PlainProcess(image))
+program, word = os.environ["PROGRAM"], os.environ["WORD"]
+run = lambda: sandbox.run(program, argument=word, hash_seed=int(sys.argv[2]), limits=Limits(wall_s=1000.0))
+threading.Thread(target=run, daemon=True).start()
+sys.stdin.readline()
+child = os.fork()
+if child == 0:
+    time.sleep(1000)
+print(child, flush=True)
+time.sleep(1000)
+"""
+
+
+@pytest.mark.parametrize("kind", ["isolated", "plain"])
+def test_a_forked_child_does_not_keep_a_run_alive_whose_owner_was_killed(processes_named, word, kind):
+    mark = seed()
+    environment = {**os.environ, **PATH, "WORD": word, "PROGRAM": SLEEPER}
+    with subprocess.Popen(
+        [sys.executable, "-c", FORKING, kind, str(mark)],
+        env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    ) as owner:  # fmt: skip
+        assert owner.stdin is not None
+        assert owner.stdout is not None
+        while not processes_named(word):
+            assert owner.poll() is None
+            time.sleep(0.01)
+        owner.stdin.write(b"\n")
+        owner.stdin.flush()
+        child = int(owner.stdout.readline())
+        owner.kill()
+        try:
+            ours = {*processes_named(str(mark)), *processes_named(word)} - {owner.pid, child}
+            assert all(map(ends, ours))
+        finally:
+            os.kill(child, signal.SIGKILL)
+
+
+CLOSED = """
+import os, sys
+from wholestack.sandbox import Limits, Sandbox
+
+sandbox = Sandbox.open()
+answer = os.dup(1)
+for descriptor in map(int, sys.argv[1].split(",")):
+    os.close(descriptor)
+outcome = sandbox.run("print(8); RESULT.write('9')", limits=Limits(wall_s=20.0))
+os.write(answer, repr((outcome.stdout, outcome.stderr, outcome.result)).encode())
+"""
+
+
+@pytest.mark.parametrize("closed", ["0", "1", "0,1", "1,2", "0,2", "0,1,2"])
+def test_an_owner_without_standard_streams_can_run_programs(closed):
+    done = subprocess.run(
+        [sys.executable, "-c", CLOSED, closed], env={**os.environ, **PATH}, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.stdout == b"(b'8\\n', b'', b'9')"
+
+
 HALF_STARTED = """
 import sys
 from pathlib import Path

@@ -209,11 +209,11 @@ def _rows(prepared: PreparedItems, shared_tokens: int) -> tuple[list[_Texts], li
     long: list[_Texts] = []
     for item in np.flatnonzero(prepared.reasons == "").tolist():
         first, end = prepared.choice_offsets[item : item + 2].tolist()
-        row = _texts(item, contexts[item], answers[first:end], first)
-        if len(row.context) + max(map(len, row.answers)) - 1 <= shared_tokens:
-            short.append(row)
+        context, choices = contexts[item], answers[first:end]
+        if len(context) + max(map(len, choices)) - 1 <= shared_tokens:
+            short.append(_texts(item, context, choices, first))
         else:
-            long += [_texts(item, row.context, [answer], first + nth) for nth, answer in enumerate(row.answers)]
+            long += [_texts(item, context, [answer], first + nth) for nth, answer in enumerate(choices)]
     return short, long
 
 

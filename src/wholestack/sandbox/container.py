@@ -1,5 +1,6 @@
 """What both kinds of isolation have in common: how the inner interpreter is started, and as whom."""
 
+import fcntl
 import os
 import secrets
 from collections.abc import Mapping, Sequence
@@ -80,10 +81,19 @@ def unprivileged_user() -> int | None:
 
 def file_of(content: bytes) -> int:
     """A file without a name that holds this, at its start."""
-    descriptor = os.memfd_create("wholestack")
+    descriptor = beside_the_standard_streams(os.memfd_create("wholestack"))
     os.write(descriptor, content)
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
+
+
+def beside_the_standard_streams(descriptor: int) -> int:
+    """The same file under a number from 3 on: in the started process the lower ones become its standard streams."""
+    if descriptor > 2:
+        return descriptor
+    moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
+    os.close(descriptor)
+    return moved
 
 
 @cache

@@ -84,11 +84,12 @@ def _processes_of(user: int | None) -> int:
 
 
 def guard() -> None:
-    """Start the program of the command line, wait for its end or the life line's, then end all that it started."""
+    """Start the program of the command line, wait for its end or our owner's, then end all that it started."""
     status, letter, channel, command = *map(int, sys.argv[1:4]), sys.argv[6:]
     user, hash_seed = sys.argv[4], sys.argv[5]
     become_subreaper()
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+    owner = os.pidfd_open(os.getppid())
     as_user: dict[str, Any] = {"user": int(user), "group": int(user), "extra_groups": []} if user else {}
     program = subprocess.Popen(
         command,
@@ -104,7 +105,7 @@ def guard() -> None:
         os.dup2(os.open(os.devnull, os.O_RDWR), descriptor)
     _say(status, {"child-pid": program.pid})
     ended = os.pidfd_open(program.pid)
-    select.select([0, ended], [], [])
+    select.select([0, owner, ended], [], [])
     exit_code = None
     if select.select([ended], [], [], 0.0)[0]:
         code = os.waitstatus_to_exitcode(os.waitpid(program.pid, 0)[1])

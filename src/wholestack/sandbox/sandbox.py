@@ -1,6 +1,5 @@
 """The sandbox: open it once, run programs in it."""
 
-import errno
 import json
 import os
 import shutil
@@ -18,7 +17,7 @@ from wholestack.sandbox.limits import Limits
 from wholestack.sandbox.outcome import Isolation, Outcome
 from wholestack.sandbox.plain import PlainProcess
 from wholestack.sandbox.signs import cpu_seconds
-from wholestack.sandbox.watching import Watch
+from wholestack.sandbox.watching import SHORT_OF, Watch
 
 _PROBE = Limits(wall_s=60.0, processes=4)
 _PROBED = """
@@ -45,9 +44,6 @@ except OSError:
     pass
 RESULT.write(repr(found).replace("'", '"'))
 """
-
-
-_SHORT_OF = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ENOSPC, errno.EDQUOT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +102,7 @@ class Sandbox:
         """Run one program to its end.
 
         Inside, ``ARGUMENT`` is the argument and ``RESULT`` a text stream: the JSON that the program writes there is
-        ``Outcome.value()``. Standard input is empty. Call it from a thread that outlives the run: the kernel ends
-        the sandbox with the thread that started it.
+        ``Outcome.value()``. Standard input is empty.
 
         Args:
             program: Source text.
@@ -129,7 +124,7 @@ class Sandbox:
             folder = Path(tempfile.mkdtemp(prefix="wholestack-")) if self._container.needs_folder else None
             return Watch(self._container, letter, limits=limits, hash_seed=hash_seed, folder=folder).follow()
         except OSError as error:
-            if error.errno not in _SHORT_OF:
+            if error.errno not in SHORT_OF:
                 raise
             raise SandboxError(
                 f"the sandbox cannot be run: {error.strerror}", remedy="free what this machine or process is short of"

@@ -5,12 +5,14 @@ before all others in it are gone (pid_namespaces(7)); for a plain process it is 
 """
 
 import contextlib
+import errno
 import json
 import os
 import select
 import selectors
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -18,7 +20,7 @@ from typing import Any
 
 from wholestack.errors import SandboxError
 from wholestack.processes import descendants, proportional_bytes, resident_bytes
-from wholestack.sandbox.container import Container, Start
+from wholestack.sandbox.container import Container, Start, beside_the_standard_streams
 from wholestack.sandbox.limits import Limits
 from wholestack.sandbox.outcome import Ending, Outcome
 
@@ -26,6 +28,8 @@ STANDS = b"?!"
 """What the first code inside writes to the result channel: that it can be sent its program, and that it becomes it."""
 END_S = 10.0
 """How long the kernel gets to end what was killed."""
+SHORT_OF = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ENOSPC, errno.EDQUOT}
+"""What a machine or a process may lack for a run."""
 _SAMPLE_S = 0.05
 _BLOCK_BYTES = 1 << 16
 _LONGEST_COMPLAINT = 500
@@ -36,7 +40,7 @@ class Watch:
 
     Args:
         container: How to start it.
-        letter: What the first code inside reads from its standard input.
+        letter: What the first code inside reads.
         limits: Caps.
         hash_seed: Of the inner interpreter; ``None`` for a random one.
         folder: Where the program works, if the container needs a folder.
@@ -83,19 +87,27 @@ class Watch:
             process.wait()
             return self._outcome()
 
+    def let_go(self) -> None:
+        """Close what keeps the run alive: it goes on only while we hold it."""
+        self._to_inside.close()
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()
+
     def _start(self, opened: contextlib.ExitStack) -> subprocess.Popen[bytes]:
         """Start it so that it is ended with the stack, whatever happens."""
-        with contextlib.ExitStack() as only_for_start:
+        with _NO_FORK, contextlib.ExitStack() as only_for_start:
             sinks = {}
             for name in ("result", "status"):
-                self._sources[name], sinks[name] = os.pipe()
+                self._sources[name], sinks[name] = _pipe()
                 opened.callback(os.close, self._sources[name])
                 only_for_start.callback(os.close, sinks[name])
-            letter, to_inside = os.pipe()
+            letter, to_inside = _pipe()
             only_for_start.callback(os.close, letter)
             self._to_inside = opened.enter_context(open(to_inside, "wb", buffering=0))
             os.set_blocking(to_inside, False)
             opened.callback(self._end_for_good)
+            opened.callback(_RUNNING.discard, self)
+            _RUNNING.add(self)
             start = self._container.start(
                 limits=self._limits,
                 letter=letter,
@@ -250,11 +262,9 @@ class Watch:
                 self._await_the_first()
             finally:
                 self._signal()
-                self._to_inside.close()
-                if process.stdin is not None:
-                    process.stdin.close()
+                self.let_go()
                 try:
-                    process.wait(END_S)
+                    process.wait(2 * END_S)  # a guard that ends what a program left gets END_S for it
                 except subprocess.TimeoutExpired:
                     process.kill()
                     process.wait()
@@ -317,7 +327,31 @@ def _started(start: Start, folder: Path | None) -> subprocess.Popen[bytes]:
             **owner,
         )
     except OSError as error:
+        if error.errno in SHORT_OF:
+            raise
         raise SandboxError(f"{start.command[0]} does not start: {error.strerror}") from error
+
+
+def _pipe() -> tuple[int, int]:
+    """A pipe beside the standard streams, also where the owner has closed some of those."""
+    source, sink = os.pipe()
+    return beside_the_standard_streams(source), beside_the_standard_streams(sink)
+
+
+_NO_FORK = threading.RLock()
+"""Held while a run starts, when descriptors are open that a forked child must not have."""
+_RUNNING: set[Watch] = set()
+
+
+def _let_go_in_child() -> None:
+    """A child that Python forks has copies of what keeps runs alive; with them they would outlive a killed owner."""
+    for watch in _RUNNING:
+        watch.let_go()
+    _RUNNING.clear()
+    _NO_FORK.release()
+
+
+os.register_at_fork(before=_NO_FORK.acquire, after_in_parent=_NO_FORK.release, after_in_child=_let_go_in_child)
 
 
 def _first_to_go(pids: Iterable[int]) -> None:
