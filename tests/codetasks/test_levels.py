@@ -20,7 +20,7 @@ def test_as_many_choices_stand_in_the_program_as_the_level_says(items: list[Code
     assert found
     for item in found:
         seen = [each for each in item.choices if stands(each, item.program)]
-        assert len(seen) == LEVELS[level].seen
+        assert len(seen) == LEVELS[level].choices_shown
         assert item.choices[item.gold] in seen
 
 

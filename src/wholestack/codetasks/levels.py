@@ -19,7 +19,7 @@ class Level:
 
     number: int
     """1 to 10."""
-    seen: int
+    choices_shown: int
     """How many of the four choices stand in the program, to be looked up; 0 where the answer must be worked out."""
     steps: tuple[int, int]
     """Fewest and most blocks between the first value and the answer."""
@@ -33,9 +33,7 @@ class Level:
     """Fewest and most turns of a loop, length of a list."""
 
 
-LOOKED_UP = 4
-"""Last level at which the answer stands in the program."""
-
+# number, choices shown, steps, inner, start, small, turns
 LEVELS = {
     level.number: level
     for level in (
@@ -51,3 +49,6 @@ LEVELS = {
         Level(10, 0, (5, 6), (2, 2), (2, 49), (2, 12), (4, 5)),
     )
 }
+
+LOOKED_UP = max(level.number for level in LEVELS.values() if level.choices_shown)
+"""Last level at which the answer stands in the program."""

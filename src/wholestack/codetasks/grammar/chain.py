@@ -81,7 +81,7 @@ def write_program(
 
 def write_value(w: Writer, *, words: bool = True, number: bool = False, beyond: bool = False) -> str:
     """The program up to its last value: the name of that value."""
-    if w.level.seen:
+    if w.level.choices_shown:
         return _write_copying(w, words=words) if w.level.number == LOOKED_UP else _write_held(w, words=words)
     for _ in range(3 if w.level.number == LOOKED_UP + 1 else w.draws.between(1, 2)):
         copying.fresh_number(w)
@@ -96,7 +96,7 @@ def write_value(w: Writer, *, words: bool = True, number: bool = False, beyond: 
 
 def write_counting(draws: Draws, level: Level) -> Writer:
     """A program that ends in a loop whose turns depend on the chain before it, or on sites of its own."""
-    low = replace(level, start=(2, 9)) if level.seen else level
+    low = replace(level, start=(2, 9)) if level.choices_shown else level
     w = Writer(draws, low)
     shown = write_value(w, words=False, number=True)
     if level.number < LOOKED_UP:
@@ -104,7 +104,7 @@ def write_counting(draws: Draws, level: Level) -> Writer:
         return w
     total = w.name("int")
     w.line(f"{total} = {draws.between(0, 9)}")
-    if level.seen:
+    if level.choices_shown:
         _turn(w, f"for {w.name('turn')} in range({shown}):", f"{total} += {w.small()}")
     elif draws.chance(0.5):
         step = draws.between(2, 5)
@@ -152,7 +152,7 @@ def to_number(w: Writer, x: Var) -> Var:
 def _write_held(w: Writer, *, words: bool) -> str:
     """As many values as the level lets be seen, each under a name; the members differ in which values these are."""
     type, values = _values(w, words=words)
-    names = [w.name(type) for _ in range(w.level.seen)]
+    names = [w.name(type) for _ in range(w.level.choices_shown)]
     place = w.draws.below(len(names))
     held = w.slots("look_up", *(held_with(w.draws, each, values[:4], names, place) for each in values[:4]))
     for name, value in zip(names, held, strict=True):

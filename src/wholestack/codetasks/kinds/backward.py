@@ -15,7 +15,7 @@ from wholestack.codetasks.grammar.chain import to_number, write_chain
 from wholestack.codetasks.grammar.names import NAMES
 from wholestack.codetasks.grammar.writer import Type, Writer
 from wholestack.codetasks.kinds.kind import Draft, Question
-from wholestack.codetasks.levels import Level
+from wholestack.codetasks.levels import LOOKED_UP, Level
 from wholestack.codetasks.running import Job, Run
 
 CANDIDATES = 12
@@ -70,13 +70,13 @@ def write_lookup(draws: Draws, level: Level, gold: int) -> tuple[Scouted, tuple[
     name, parameter, table = w.name("function"), w.name("text"), w.name("table")
     keys = tuple(map(repr, draws.some(NAMES["word"], 4)))
     *values, other = map(str, draws.some(range(*level.start), 5))
-    held = draws.shuffled([gold, *draws.some([each for each in range(4) if each != gold], level.seen - 1)])
-    rest = "" if level.seen == len(keys) else f".get({parameter}, {other})"
+    held = draws.shuffled([gold, *draws.some([each for each in range(4) if each != gold], level.choices_shown - 1)])
+    found = f"[{parameter}]" if level.choices_shown == len(keys) else f".get({parameter}, {other})"
     with w.hoisted(), w.indented(f"def {name}({parameter}):"):
         w.line(f"{table} = {{{', '.join(f'{keys[each]}: {values[each]}' for each in held)}}}")
         x = w.name("int")
-        w.line(f"{x} = {table}{rest or f'[{parameter}]'}")
-        if not rest:
+        w.line(f"{x} = {table}{found}")
+        if level.number == LOOKED_UP:
             first, x = x, w.name("int")
             w.line(f"{x} = {first}")
             w.line(f"{first} = {other}")

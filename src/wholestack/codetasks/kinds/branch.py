@@ -30,7 +30,7 @@ class Branch:
 
     def draft(self, draws: Draws, level: Level) -> Draft | None:
         """A function whose last lines are five branches on what it has calculated."""
-        if level.seen:
+        if level.choices_shown:
             return _on_words(draws, level)
         scouted = write_function(draws, level)
 
@@ -63,7 +63,7 @@ def _on_words(draws: Draws, level: Level) -> Draft:
         w.line(END)
     scouted = Scouted(w.template().rstrip("\n") + "\n", name, tested, (given, *choices), w)
     conditions = {word: f"{tested} == {word}" for word in scouted.arguments}
-    branches = [*draws.some(choices, level.seen), given]
+    branches = [*draws.some(choices, level.choices_shown), given]
     question = _ask(scouted, conditions, branches, draws)
     return Draft(question.jobs, lambda runs: question)
 

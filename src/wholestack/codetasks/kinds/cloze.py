@@ -26,7 +26,7 @@ class Cloze:
 
     def draft(self, draws: Draws, level: Level) -> Draft | None:
         """A table where the answer is looked up, a function that calculates where it is not."""
-        if level.seen:
+        if level.choices_shown:
             return _lookup(draws, level)
         scouted = write_function(draws, level)
         return scouted_draft(scouted, 4, lambda four: _ask(scouted, four, draws))

@@ -72,8 +72,8 @@ def _few_branches(draws: Draws, level: Level, read: Callable[[Run], str | None])
     w = Writer(draws, level)
     function, parameter = w.name("function"), w.name("int")
     errors = draws.some(RAISED, 4)
-    tested = draws.some(range(*level.start), level.seen)
-    place = draws.below(level.seen)
+    tested = draws.some(range(*level.start), level.choices_shown)
+    place = draws.below(level.choices_shown)
     held = w.slots("look_up", *(held_with(draws, each, errors, tested, place) for each in errors))
     with w.hoisted(), w.indented(f"def {function}({parameter}):"):
         for value, error in zip(tested[:-1], held[:-1], strict=True):
@@ -90,10 +90,10 @@ def _ask(written: Writer, family: Family, values: Sequence[int], draws: Draws, l
     function, parameter = written.name("function"), written.name("int")
     order = draws.shuffled(tuple(values))
     conditions = conditions_for(parameter, values, draws)
-    if level.seen:
+    if level.choices_shown:
         conditions = {value: f"{parameter} == {value}" for value in values}
     head = [f"def {function}({parameter}):"]
-    natural = not level.seen and draws.chance(0.5)
+    natural = not level.choices_shown and draws.chance(0.5)
     errors = draws.some(tuple(FAILURES) if natural else RAISED, len(values))
     for place, (value, error) in enumerate(zip(order, errors, strict=True)):
         done = f"return {draws.pick(FAILURES[error])}" if natural else f"raise {error}({parameter})"
