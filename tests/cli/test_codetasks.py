@@ -89,6 +89,22 @@ def test_an_output_that_exists_is_refused(tmp_path: Path, capsys: pytest.Capture
     assert out.read_text() == "mine"
 
 
+@pytest.mark.parametrize(
+    ("asked", "dropped"), [(("--seed", "5", "--count", "4"), 4), (("--count", "3"), 1), (("--count", "4"), 0)]
+)
+def test_lines_of_another_command_are_dropped_and_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], asked: tuple[str, ...], dropped: int
+) -> None:
+    made, out = tmp_path / "made.jsonl", tmp_path / "q.jsonl"
+    common = ("--difficulty", "1", "--kind", "eval")
+    assert run("--out", str(made), "--count", "4", *common) == 0
+    made.rename(tmp_path / ".q.jsonl.tmp")
+    capsys.readouterr()
+    assert run("--out", str(out), *common, *asked) == 0
+    said = f"q.jsonl: lines that another command left there, dropped: {dropped}\n"
+    assert (said in capsys.readouterr().err) == (dropped > 0)
+
+
 def _start(out: Path) -> subprocess.Popen[str]:
     """A generation of some batches of questions, in a process of its own."""
     program = "import sys; from wholestack.cli.main import main; main(sys.argv[1:])"

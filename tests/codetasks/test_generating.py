@@ -113,12 +113,18 @@ def test_a_file_that_exists_stays_as_it_is(tmp_path: Path, sandbox: Sandbox) -> 
     assert (tmp_path / "mine.jsonl").read_text() == "mine"
 
 
-def test_a_cell_without_new_items_ends_with_one_line(tmp_path: Path, sandbox: Sandbox, monkeypatch) -> None:
+def test_a_cell_without_new_items_keeps_those_that_there_are(
+    tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("wholestack.codetasks.generating.item_seed", lambda *cell: 7)
     monkeypatch.setattr("wholestack.codetasks.generating.BARREN", 20)
+    path, cells = tmp_path / "few.jsonl", cells_of(["eval"], [1])
     with pytest.raises(InputError, match="eval at difficulty 1 gave no new item"):
-        generate(tmp_path / "no.jsonl", cells_of(["eval"], [1]), count=2, seed=0, run=sandbox.run)
-    assert list(tmp_path.iterdir()) == []
+        generate(path, cells, count=2, seed=0, run=sandbox.run)
+    told: list[int] = []
+    generate(path, cells, count=1, seed=0, run=sandbox.run, progress=lambda now: told.append(now.written))
+    assert told[0] == 1
+    assert len(path.read_bytes().splitlines()) == 1
 
 
 def test_the_layout_of_the_file_is_recognised(file: Path) -> None:
@@ -220,8 +226,11 @@ def test_what_is_left_and_does_not_fit_is_made_again(tmp_path: Path, file: Path,
     ):
         (tmp_path / ".items.jsonl.tmp").write_bytes(left)
         told.clear()
-        generate(path, cells_of(), count=50, seed=5, run=sandbox.run, progress=lambda now: told.append(now.written))
+        tally = generate(
+            path, cells_of(), count=50, seed=5, run=sandbox.run, progress=lambda now: told.append(now.written)
+        )
         assert told[0] == fits
+        assert tally.dropped == left.count(b"\n") - fits
         assert path.read_bytes() == b"".join(lines[:50])
         path.unlink()
 

@@ -11,7 +11,7 @@ from wholestack.cli.evals_progress import ScoringWatcher
 from wholestack.cli.output import findings_document, print_json
 from wholestack.codetasks.checking import check_file
 from wholestack.codetasks.freshness import Program, freshness, freshness_findings, training_texts
-from wholestack.codetasks.generating import cells_of, generate
+from wholestack.codetasks.generating import Tally, cells_of, generate
 from wholestack.codetasks.guessing import guess_by_cell
 from wholestack.codetasks.item import CodeItem, read_items, training_line
 from wholestack.codetasks.reasons import meaning
@@ -46,9 +46,11 @@ def generate_command(
 ) -> int:
     """Write a file of distinct questions; the same seed gives the same file on every machine.
 
-    The file appears when it is whole. Interrupted or killed, the same command goes on where it was (what it has lies
-    beside the file, in .NAME.tmp) and gives the same bytes. Exit code 0 if it is written, 2 if it could not be, 130
-    interrupted.
+    The file appears when it is whole. Interrupted, killed or ended by an error such as a full disk, the same command
+    goes on where it was: what it has lies beside the file, in .NAME.tmp, and the bytes come out the same as long as
+    nobody changes that (what is left is looked at by hash, seed and order, and not all made again; `codetasks check`
+    does that). Lines that a command of another seed, kind or difficulty left there, or more than --count of them, are
+    dropped, and their number is said. Exit code 0 if it is written, 2 if it could not be, 130 interrupted.
 
     Parameters
     ----------
@@ -70,7 +72,15 @@ def generate_command(
     """
     kinds = [name.strip() for each in kind for name in each.split(",")]
     cells = cells_of(kinds, _levels(difficulty))
-    with ScoringWatcher() as watcher:
+    told: list[int] = []
+
+    def tell(now: Tally) -> None:
+        if now.dropped and not told:
+            told.append(now.dropped)
+            print(f"{out}: lines that another command left there, dropped: {now.dropped:,}", file=sys.stderr)
+        watcher(now.written, now.wanted)
+
+    with ScoringWatcher(sys.stderr) as watcher:
         tally = generate(
             out,
             cells,
@@ -78,7 +88,7 @@ def generate_command(
             seed=seed,
             run=Sandbox.open().run,
             processes=processes,
-            progress=lambda now: watcher(now.written, now.wanted),
+            progress=tell,
         )
     refused = dict(tally.refused.most_common())
     if json:

@@ -50,6 +50,8 @@ class Tally:
     """Items asked for."""
     written: int = 0
     """Items written."""
+    dropped: int = 0
+    """Lines that were there from before and are not gone on with."""
     drafted: int = 0
     """Drafts that were run."""
     refused: Counter[str] = field(default_factory=Counter)
@@ -120,8 +122,13 @@ def generate(
 ) -> Tally:
     """Write a file of distinct items; it appears when it is whole.
 
-    Killed or interrupted it leaves the lines that it has beside the file, under a hidden name; the same call goes on
-    behind them and gives the same bytes. What was left by a call for other items is written over.
+    Killed, interrupted or ended by an error it leaves the lines that it has beside the file, under a hidden name; the
+    same call goes on behind them. What was left by a call for other items is dropped, and counted.
+
+    The bytes are those of a call that was not interrupted as long as nobody changes what is left. Of what is left every
+    line's hash, seed and turn is looked at, and the last line of each cell is made again; a line with a new hash in the
+    middle, or one that was taken out of a file of one cell, is not noticed, for whoever can write there can as well
+    change the whole file or any record beside it. :func:`~wholestack.codetasks.checking.check_file` proves each line.
 
     Args: as of :func:`make_items`, and ``path``, which must not exist.
 
@@ -135,7 +142,8 @@ def generate(
         cells, count=count, seed=seed, run=run, batch=batch, processes=processes, progress=progress
     )
     with new_file(path, resumable=True) as file:
-        file.cut(generation.take_over(file.kept_lines(LONGEST_LINE)))
+        size = generation.take_over(file.kept_lines(LONGEST_LINE))
+        generation.tally.dropped = file.cut(size)
         for item in generation.items():
             file.write(item_line(item))
     return generation.tally
