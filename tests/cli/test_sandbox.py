@@ -1,12 +1,17 @@
 """``wholestack sandbox``, as a user types it."""
 
 import json
+import signal
+import subprocess
+import sys
+import time
 
 import pytest
 
 from wholestack.cli.main import main
 from wholestack.cli.output import parse_size
 from wholestack.errors import InputError
+from wholestack.processes import descendants
 
 
 def _run(capsys, *arguments):
@@ -37,7 +42,9 @@ def test_a_program_prints_and_its_ending_is_said(program, capsys):
 @pytest.mark.parametrize(
     ("text", "ending"),
     [
-        ("raise SystemExit(7)", "exit code 7"),
+        ("raise SystemExit(7)", "exit code 7, after"),
+        ("raise SystemExit(200)", "exit code 200, after"),
+        ("import os; os.kill(os.getpid(), 9)", "exit code 137, as by signal 9, after"),
         ("while True: pass", "timed out"),
         ("print('x' * 5000)", "output exceeded"),
     ],
@@ -61,8 +68,11 @@ def test_a_program_that_fails_or_is_ended_is_one_and_says_how(program, capsys, t
          "OSError: [Errno 28] No space left on device: the limit of 1,048,576 bytes of all files may have been met"),
         ("import os, time\nwhile True:\n    if os.fork() == 0: time.sleep(99)", ["--processes", "3"],
          "BlockingIOError: [Errno 11] Resource temporarily unavailable: the limit of 3 processes and threads"),
-        ("import threading, time\nwhile True: threading.Thread(target=time.sleep, args=(9,), daemon=True).start()",
-         ["--processes", "3", "--memory", "1GiB"], "RuntimeError: can't start new thread: the limit of 3 processes"),
+        ("import subprocess, sys\nheld = [subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(99)']) "
+         "for _ in range(9)]", ["--processes", "3"],
+         "BlockingIOError: [Errno 11] Resource temporarily unavailable: the limit of 3 processes and threads"),
+        ("raise ExceptionGroup('several', [ValueError(), MemoryError()])", ["--memory", "100MiB"],
+         "MemoryError: the limit of 104,857,600 bytes of address space of each process may have been met; --memory"),
         ("held = [open('/dev/null') for _ in range(99)]", [],
          "OSError: [Errno 24] Too many open files: the limit of 64 open files of each process may have been met"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGXCPU)", [], "SIGXCPU: the limit of 12 s of processor time"),
@@ -81,9 +91,22 @@ def test_a_limit_that_a_program_met_is_named(program, capsys, text, options, not
     assert json.loads(out)["ending"] == "exited"
 
 
+def test_where_two_limits_give_the_same_error_both_are_named(program, capsys):
+    text = "import threading, time\nwhile True: threading.Thread(target=time.sleep, args=(9,), daemon=True).start()"
+    for limits in (["--processes", "3", "--memory", "1GiB"], ["--processes", "1000", "--memory", "512MiB"]):
+        _, _, err = _run(capsys, "run", program(text), *limits)
+        notes = [line for line in err.splitlines() if line.startswith("note: RuntimeError: can't start new thread: ")]
+        assert len(notes) == 2
+        assert "--processes raises it" in notes[0]
+        assert "--memory raises it" in notes[1]
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        "import os\nr, w = os.pipe()\nos.set_blocking(r, False)\nos.read(r, 1)",
+        "def fork():\n    import os\n    r, w = os.pipe()\n    os.set_blocking(r, False)\n    os.read(r, 1)\nfork()",
+        "raise SystemExit('MemoryError budget used up')",
         "raise SystemExit(7)",
         "raise ValueError('MemoryError')",
         "import sys; print('MemoryError', file=sys.stderr)",
@@ -137,6 +160,24 @@ def test_options_that_cannot_be_kept_are_one_line(program, capsys, options, reas
     assert (code, out) == (2, "")
     assert reason in err
     assert err.count("\n") == 1
+
+
+def test_an_interrupted_run_says_so(program):
+    path = program("import time; time.sleep(60)")
+    call = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from wholestack.cli.main import main; main(sys.argv[1:])"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", call, "sandbox", "run", path, "--wall", "60s"],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    until = time.monotonic() + 60
+    while not descendants(process.pid) and time.monotonic() < until:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=60) == (b"", b"wholestack: interrupted\n")
+    assert process.returncode == 130
 
 
 def test_a_program_that_is_not_there_is_one_line(tmp_path, capsys):

@@ -26,6 +26,7 @@ app = App(
     version=f"wholestack {__version__}",
     help_format="plaintext",
     result_action="return_value",
+    suppress_keyboard_interrupt=False,  # it would end without a word; main says it
 )
 app.command(
     "wholestack.cli.rehearse:rehearse",

@@ -1,5 +1,6 @@
 """How a run ended, and what came out of it."""
 
+import signal
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -24,7 +25,7 @@ class Ending(StrEnum):
     """Why the program ran no longer."""
 
     EXITED = "exited"
-    """By itself; ``exit_code`` is 128 + n where signal n ended it."""
+    """By itself; ``exit_code`` is 128 + n where signal n ended it, and may be that where the program says so."""
     TIMED_OUT = "timed_out"
     OUTPUT_EXCEEDED = "output_exceeded"
     MEMORY_EXCEEDED = "memory_exceeded"
@@ -74,8 +75,8 @@ class Outcome(Record):
         """The ending in a few words."""
         if self.ending is Ending.EXITED:
             how = f"exit code {self.exit_code}"
-            if self.exit_code is not None and self.exit_code > 128:
-                how += f", ended by signal {self.exit_code - 128}"
+            if self.exit_code is not None and self.exit_code - 128 in signal.valid_signals():
+                how += f", as by signal {self.exit_code - 128}"  # a program can end with such a number by itself
         else:
             how = f"ended from outside: {self.ending.replace('_', ' ')}"
         return f"{how}, after {self.seconds:.2f} s"

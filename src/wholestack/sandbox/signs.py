@@ -2,7 +2,7 @@
 
 The kernel enforces most limits from inside: the program gets an error as from any full disk, and fails like any other.
 What it then says on standard error, or the signal that ended it, is a sign of the limit and no more than that: it is a
-stranger's text, and a machine can be short of the same things.
+stranger's text, and a machine can be short of the same things. Where an error can come of two limits, both are named.
 """
 
 import errno
@@ -45,8 +45,11 @@ def signs_of_limits(outcome: Outcome, limits: Limits) -> tuple[Sign, ...]:
     """
     if outcome.ending is not Ending.EXITED or not outcome.exit_code:
         return ()
-    said = outcome.stderr[-_READ_BYTES:].decode(errors="replace")
+    said = _IN_GROUP.sub("", outcome.stderr[-_READ_BYTES:].decode(errors="replace"))
     signs = [Sign(limit, found[0]) for limit, pattern in _SAID if (found := pattern.search(said))]
+    signs += [
+        Sign("processes", found[0]) for found in _AGAIN.finditer(said) if _starts_a_process(said[: found.start()])
+    ]
     number = outcome.exit_code - 128
     if number == signal.SIGXFSZ:
         signs.append(Sign("file_bytes", "SIGXFSZ"))
@@ -61,12 +64,27 @@ def _error(number: int) -> re.Pattern[str]:
     return re.compile(rf"^(?:\w+\.)*(?:OS|BlockingIO)Error: \[Errno {number}\] [^:\n]{{1,60}}", re.MULTILINE)
 
 
+def _starts_a_process(before: str) -> bool:
+    """Whether the statement that a traceback ends with, before its error, is one that starts a process.
+
+    A read or write that would have to wait gives the same error. Where the traceback shows no statement, as of a
+    program text that is run from a string, it may be any.
+    """
+    statement = before.rpartition('\n  File "')[2].partition("\n")[2]
+    return not statement.strip() or _STARTS.search(statement) is not None
+
+
+_IN_GROUP = re.compile(r"^ +\| ", re.MULTILINE)
+"""What stands before every line of the errors within an ``ExceptionGroup``."""
+_AGAIN = _error(errno.EAGAIN)
+_STARTS = re.compile(r"fork|spawn|clone")
+_THREAD = re.compile(r"^RuntimeError: can't start new thread", re.MULTILINE)
 _SAID: tuple[tuple[LimitName, re.Pattern[str]], ...] = (
-    ("memory_bytes", re.compile(r"^MemoryError\b", re.MULTILINE)),
+    ("memory_bytes", re.compile(r"^MemoryError(?=:|$)", re.MULTILINE)),
     ("memory_bytes", _error(errno.ENOMEM)),
     ("file_bytes", _error(errno.EFBIG)),
     ("disk_bytes", _error(errno.ENOSPC)),
-    ("processes", _error(errno.EAGAIN)),
-    ("processes", re.compile(r"^RuntimeError: can't start new thread", re.MULTILINE)),
+    ("processes", _THREAD),
+    ("memory_bytes", _THREAD),  # every thread takes address space for its stack
     ("open_files", _error(errno.EMFILE)),
 )
