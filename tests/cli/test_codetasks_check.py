@@ -28,7 +28,7 @@ def items(tmp_path, capsys):
 def test_a_file_as_it_was_generated_is_proved(items, capsys):
     code, out, err = _run(capsys, "check", items)
     assert code == 0
-    assert "60 questions, 60 proved" in out
+    assert "60 questions, 60 proved (made again from their seeds and run twice), 0 refused, 0 unknown" in out
     assert "from before" not in err
 
 
@@ -42,7 +42,20 @@ def test_a_changed_byte_is_named_by_its_line(items, capsys):
     assert "58 proved" in out
     assert "fail     line 1: changed" in out
     assert "fail     line 7: foreign" in out
-    assert out.count("what to do, foreign: generate the file again from its seed\n") == 1
+    assert out.count("what to do, foreign: remove it, or generate the file again from its seed\n") == 1
+
+
+def test_what_a_program_does_is_not_behind_lines_that_say_less(items, capsys):
+    lines = items.read_bytes().splitlines(keepends=True)
+    strange = item_line(seal(replace(read_items(items)[0], program="print('strange')", context="print('strange')")))
+    old = item_line(seal(replace(read_items(items)[0], version="0", context="old")))
+    items.write_bytes(b"".join([lines[1], old, *[b"{}\n"] * 30, strange]))
+    code, out, _ = _run(capsys, "check", items)
+    assert code == 1
+    assert "33 questions, 1 proved (made again from their seeds and run twice), 31 refused, 1 unknown" in out
+    first = out.splitlines()[1]
+    assert first.startswith("fail     line 33: foreign: ")
+    assert "its program prints 'strange'" in first
 
 
 def test_freshness_is_checked_against_training_text(items, tmp_path, capsys):

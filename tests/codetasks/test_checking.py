@@ -69,6 +69,19 @@ def test_a_wrong_answer_is_not_hidden_by_many_unknown_lines(few, check, monkeypa
     assert [each.status for each in found.findings] == ["unknown"] * 3 + ["fail"]
 
 
+def test_every_cause_has_one_remedy_and_no_cause_hides_another(few, check, monkeypatch):
+    monkeypatch.setattr("wholestack.codetasks.checking.MOST_SHOWN", 3)
+    cannot_be = item_line(seal(replace(few[0], difficulty=11, context="?")))
+    wrong = seal(replace(few[1], gold=(few[1].gold + 1) % 4))
+    found = check([b"{}\n", cannot_be, item_line(wrong), b"[]\n", b"x\n", b"y\n", b"z\n", item_line(few[2])[:-3]])
+    assert [(each.part, each.cause) for each in found.findings] == [
+        ("line 1", "changed"), ("line 2", "foreign"), ("line 3", "foreign"), ("line 4", "changed"),
+        ("line 5", "changed"),
+    ]  # fmt: skip
+    assert found.refused == 8
+    assert len({(each.cause, each.remedy) for each in found.findings}) == 2
+
+
 def test_line_ends_of_others_change_nothing(few, check):
     lines = [item_line(item) for item in few[:3]]
     found = check([lines[0].replace(b"\n", b"\r\n"), lines[1], lines[2].rstrip()])

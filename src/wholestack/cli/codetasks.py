@@ -17,7 +17,7 @@ from wholestack.codetasks.item import CodeItem, read_items, training_line
 from wholestack.codetasks.reasons import meaning
 from wholestack.codetasks.writing import write_new
 from wholestack.errors import InputError
-from wholestack.finding import EXIT_FINDINGS, EXIT_OK, EXIT_UNKNOWN, exit_code, worst
+from wholestack.finding import EXIT_FINDINGS, EXIT_OK, EXIT_UNKNOWN, Finding, exit_code, worst
 from wholestack.record import to_builtins
 from wholestack.sandbox import Sandbox
 
@@ -148,7 +148,8 @@ def check(file: Path, /, *, against: Path | None = None, processes: int = 1, jso
         "unknown": checked.unknown,
     }
     lines = [
-        f"{file}: {checked.items:,} questions, {checked.proved:,} proved: made again from their seeds and run twice",
+        f"{file}: {checked.items:,} questions, {checked.proved:,} proved (made again from their seeds and run twice), "
+        f"{checked.refused:,} refused, {checked.unknown:,} unknown",
     ]
     if against is not None:
         print(f"comparing with {against}", file=sys.stderr)
@@ -170,7 +171,7 @@ def check(file: Path, /, *, against: Path | None = None, processes: int = 1, jso
         print_json(document | findings_document(found, status=worst(found) if found else "ok"))
     else:
         print("\n".join(lines))
-        for each in found[:_MOST_LINES]:
+        for each in sorted(found, key=_first_to_read)[:_MOST_LINES]:
             print(f"{each.status:<8} {each.part or each.subject}: {each.cause}: {'; '.join(each.evidence)}")
         if len(found) > _MOST_LINES:
             print(f"and {len(found) - _MOST_LINES:,} more: --json has them")
@@ -240,6 +241,11 @@ def guess_command(file: Path, /, *, json: Json = False) -> int:
         if found.verdict == "unknown":
             print("unknown: too few questions to tell within two points; 10,000 of a kind and level are enough.")
     return {"given away": EXIT_FINDINGS, "chance": EXIT_OK, "unknown": EXIT_UNKNOWN}[found.verdict]
+
+
+def _first_to_read(found: Finding) -> tuple[int, int]:
+    """Sorts what is worst first, and of that what most is known about, such as what a program does."""
+    return ("fail", "warn", "unknown", "ok").index(found.status), -len(found.evidence)
 
 
 def _levels(text: str) -> range:

@@ -33,12 +33,21 @@ from wholestack.sandbox import Ending, Limits, Outcome
 
 BATCH = 500
 MOST_SHOWN = 1000
-"""Findings of one status that are kept; all are counted."""
+"""Findings of one cause that are kept; all are counted."""
 LONGEST_EVIDENCE = 1000
 """Characters."""
 MOST_FOREIGN = 50
 """Programs of lines that are not ours that are run for a reason, each in a sandbox of its own."""
-_OTHER_VERSION = "check it with the wholestack that made it, or generate a new file with this one"
+_OURS_OR_NONE = "remove it, or generate the file again from its seed"
+_REMEDIES = {
+    "changed": _OURS_OR_NONE,
+    "foreign": _OURS_OR_NONE,
+    "repeated": "remove one of them",
+    "version": "check it with the wholestack that made it, or generate a new file with this one",
+    "kind": "install the package that makes it",
+    "python": REMEDY,
+}
+"""By cause: who reads of many lines needs one way out of each."""
 _FOREIGN = Limits(wall_s=2.0, memory_bytes=256 << 20, processes=4, output_bytes=1 << 16)
 
 Progress = Callable[[int, int], None]
@@ -59,8 +68,8 @@ class Checked:
     """Of them those of another version of the grammar, of a kind that is not installed, or that differ with a Python
     that may differ: neither proved nor refuted."""
     findings: tuple[Finding, ...]
-    """One for each line that is not proved, the first :data:`MOST_SHOWN` of each status; before them one for a Python
-    that may differ."""
+    """One for each line that is not proved, in the order of the file, the first :data:`MOST_SHOWN` of each cause;
+    before them one for a Python that may differ."""
 
 
 def check_file(
@@ -122,10 +131,10 @@ class _Check:
         self._python = interpreter_of(run)
         self._first_line: dict[bytes, int] = {}
         self._foreign = 0
-        self._said: Counter[Status] = Counter()
+        self._said: Counter[str] = Counter()
         self._kinds: dict[str, Kind] = {}
         self._missing: set[str] = set()
-        self._findings: list[Finding] = []
+        self._findings: list[tuple[int, Finding]] = []
         self.items = self._proved = self._refused = self._unknown = 0
 
     def result(self) -> Checked:
@@ -135,7 +144,7 @@ class _Check:
             proved=self._proved,
             refused=self._refused,
             unknown=self._unknown,
-            findings=(*self._about_python(), *self._findings),
+            findings=(*self._about_python(), *(each for _, each in sorted(self._findings, key=lambda pair: pair[0]))),
         )
 
     def _about_python(self) -> list[Finding]:
@@ -182,29 +191,29 @@ class _Check:
         except RecordError as error:
             if (schema := _schema_of(line)) not in ("", CodeItem.SCHEMA):
                 evidence = f"{where}: schema {schema[:100]!r}, its fields are not those of {CodeItem.SCHEMA!r}"
-                self._say(number, "version", [evidence], _OTHER_VERSION, status="unknown")
+                self._say(number, "version", [evidence], status="unknown")
                 return None
-            self._say(number, "changed", [error.message], error.remedy or "generate the file again from its seed")
+            self._say(number, "changed", [error.message])
             return None
         if self._tell is not None:
             self._tell(item)
         if (before := self._first_line.setdefault(asked(item), number)) != number:
-            self._say(number, "repeated", [f"{where}: the same question as line {before}"], "remove one of them")
+            self._say(number, "repeated", [f"{where}: the same question as line {before}"])
             return None
         if item.version != VERSION:
             evidence = (
                 f"{where}: made with version {item.version[:100]!r} of the grammar, this is version {VERSION!r}, "
                 "in which the same seed gives another program: its answer is neither proved nor refuted here"
             )
-            self._say(number, "version", [evidence], _OTHER_VERSION, status="unknown")
+            self._say(number, "version", [evidence], status="unknown")
             return None
         if item.difficulty not in LEVELS or not 0 <= item.seed < 1 << SEED_BITS:
             evidence = f"{where}: difficulty {item.difficulty}, seed {item.seed}: there is no such question"
-            self._say(number, "foreign", [evidence], "remove it")
+            self._say(number, "foreign", [evidence])
             return None
         if not self._knows(item.kind):
             evidence = f"{where}: kind {item.kind[:100]!r} is not installed here"
-            self._say(number, "kind", [evidence], "install the package that makes it", status="unknown")
+            self._say(number, "kind", [evidence], status="unknown")
             return None
         return item
 
@@ -231,9 +240,9 @@ class _Check:
         elif item_line(item).rstrip() != line.rstrip(b"\r\n"):
             evidence.append("the line is written in another way than ours: spaces, or the order of its keys")
         if python.doubt:
-            self._say(number, "python", evidence, REMEDY, status="unknown")
+            self._say(number, "python", evidence, status="unknown")
         else:
-            self._say(number, "foreign", evidence, "generate the file again from its seed")
+            self._say(number, "foreign", evidence)
 
     def _what_they_do(self, strangers: list[tuple[int, CodeItem]]) -> dict[int, str]:
         """Of the first strange programs the behaviour by line, for the reader of the Finding; it decides nothing."""
@@ -243,22 +252,21 @@ class _Check:
             outcomes = pool.map(lambda each: self._run(each[1].program, limits=_FOREIGN), run)
             return {number: _behaviour(outcome, item) for (number, item), outcome in zip(run, outcomes, strict=True)}
 
-    def _say(self, number: int, cause: str, evidence: list[str], remedy: str, *, status: Status = "fail") -> None:
+    def _say(self, number: int, cause: str, evidence: list[str], *, status: Status = "fail") -> None:
         self._refused += status == "fail"
         self._unknown += status == "unknown"
-        self._said[status] += 1
-        if self._said[status] <= MOST_SHOWN:
-            self._findings.append(
-                finding(
-                    str(self._path),
-                    "codetasks.line",
-                    status,
-                    part=f"line {number}",
-                    cause=cause,
-                    evidence=[each[:LONGEST_EVIDENCE] for each in evidence],
-                    remedy=remedy,
-                )
+        self._said[cause] += 1
+        if self._said[cause] <= MOST_SHOWN:
+            found = finding(
+                str(self._path),
+                "codetasks.line",
+                status,
+                part=f"line {number}",
+                cause=cause,
+                evidence=[each[:LONGEST_EVIDENCE] for each in evidence],
+                remedy=_REMEDIES[cause],
             )
+            self._findings.append((number, found))
 
 
 def _schema_of(line: bytes) -> str:
