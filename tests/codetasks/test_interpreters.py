@@ -156,7 +156,7 @@ def test_what_differs_in_another_version_is_unknown_and_named(
     path.write_bytes(item_line(item) + item_line(item).replace(b'"gold":', b'"gold": ', 1)[:-9] + b"\n")
     found = check_file(path, Later(sandbox))
     assert (found.proved, found.refused, found.unknown) == (0, 1, 1)
-    whole, changed, line = found.findings
+    whole, line, changed = found.findings
     assert whole.evidence[0].startswith("Python 3.99.0 runs the programs")
     assert (line.status, line.cause, line.part) == ("unknown", "python", "line 1")
     assert "the same question has other trace here (Python 3.99.0)" in line.evidence[0]
