@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import fcntl
 import json
 import os
 import platform
@@ -42,13 +43,18 @@ ARGUMENT, RESULT = _start()
 
 
 @pytest.fixture
-def scene() -> Iterator[Scene]:
-    with Scene() as scene:
-        yield scene
-        for process in marked(scene):
-            os.kill(int(process.name), signal.SIGKILL)
-        Path("/dev/shm", scene.mark).unlink(missing_ok=True)
-        remove_kernel_objects(int(scene.mark[1:8], 16))
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    """One at a time on this machine, whose memory some effects are measured by."""
+    shared = tmp_path_factory.getbasetemp()
+    shared = shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared
+    with (shared / "attacks.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with Scene() as scene:
+            yield scene
+            for process in marked(scene):
+                os.kill(int(process.name), signal.SIGKILL)
+            Path("/dev/shm", scene.mark).unlink(missing_ok=True)
+            remove_kernel_objects(int(scene.mark[1:8], 16))
 
 
 def remove_kernel_objects(key: int) -> None:

@@ -147,15 +147,12 @@ Watch(container, b"", limits=Limits(wall_s=1000.0), hash_seed=int(sys.argv[1]), 
 
 
 @pytest.mark.parametrize("killed", ["the owner", "the container"])
-def test_a_first_process_that_was_not_yet_let_go_on_is_not_left_behind(tmp_path, processes_named, word, killed):
-    bwrap = tmp_path / "bwrap"
+def test_a_first_process_that_was_not_yet_let_go_on_is_not_left_behind(open_folder, processes_named, word, killed):
+    bwrap = open_folder / "bwrap"
     # At this point the real one is for some microseconds.
     bwrap.write_text(f"#!/bin/sh\nsh -c 'sleep 1000; :' {word} &\nsleep 1000\n")
     bwrap.chmod(0o755)
-    tmp_path.chmod(0o755)
-    for above in tmp_path.parents[:2]:
-        above.chmod(above.stat().st_mode | stat.S_IXOTH)
-    environment = {**os.environ, **PATH, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    environment = {**os.environ, **PATH, "PATH": f"{open_folder}:{os.environ['PATH']}"}
     with subprocess.Popen([sys.executable, "-c", HALF_STARTED, str(seed())], env=environment) as owner:
         while not (first := processes_named(word)):
             assert owner.poll() is None
