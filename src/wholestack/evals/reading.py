@@ -35,6 +35,8 @@ def read_file(path: Path, *, remedy: str = "name an existing file") -> bytes:
                 raise InputError(f"{path}: changed while it was read", remedy="wait until it is written and try again")
             return raw
     except NotOrdinaryError as error:
+        if path.is_dir():
+            raise InputError(f"{path}: cannot be read: it is a folder", remedy=remedy) from error
         raise InputError(f"{path}: is no ordinary file", remedy="write its content to a file first") from error
     except (OSError, ValueError) as error:
         said = error.strerror if isinstance(error, OSError) else str(error)
