@@ -1,5 +1,6 @@
 """Whatever is killed, nothing stays behind."""
 
+import contextlib
 import json
 import os
 import signal
@@ -40,7 +41,10 @@ def test_when_the_owner_is_killed_workers_daemons_and_executed_grandchildren_end
     owner.kill()
     assert survivors(handles, 10.0) == []
     owner.wait()
-    supervisors = {pid: os.pidfd_open(pid) for pid in marked_processes(token)}
+    supervisors = {}
+    for pid in marked_processes(token):
+        with contextlib.suppress(ProcessLookupError):  # it has ended since it was listed
+            supervisors[pid] = os.pidfd_open(pid)
     assert survivors(supervisors, 10.0) == []
 
 
