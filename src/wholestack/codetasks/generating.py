@@ -71,11 +71,11 @@ def cells_of(kinds: Sequence[str] = (), difficulties: Sequence[int] = ()) -> tup
     Raises:
         InputError: a kind or level that there is not.
     """
-    asked = [find_kind(name) for name in dict.fromkeys(kinds)] or list(KINDS.values())
+    chosen = [find_kind(name) for name in dict.fromkeys(kinds)] or list(KINDS.values())
     for level in difficulties:
         if level not in LEVELS:
             raise InputError(f"difficulty is {level}: {LOWEST} to {HIGHEST} is allowed")
-    return tuple(Cell(kind, level) for level in sorted(set(difficulties)) or LEVELS for kind in asked)
+    return tuple(Cell(kind, level) for level in sorted(set(difficulties)) or LEVELS for kind in chosen)
 
 
 def make_items(
