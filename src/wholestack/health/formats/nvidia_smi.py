@@ -149,7 +149,9 @@ def _kind_of(text: str) -> Kind:
 def reading(gpu: Gpu, *paths: str) -> Reading:
     """The first of the paths that is there; a parent that holds one text (``N/A``) speaks for all below it."""
     for path in paths:
-        text = _lookup(gpu.fields, path)
+        text = gpu.fields.get(path)
+        if text is None:
+            text = _above(gpu.fields, path)
         if text is not None:
             return _taken(text) if len(text) <= LONGEST else Reading(kind="word", text=text)
     return MISSING
@@ -217,8 +219,9 @@ def lost_of(smi: Smi) -> Iterator[Lost]:
             yield Lost(key=gpu.key, line=f"{gpu.key}: {'; '.join(said[:3])}")
 
 
-def _lookup(fields: dict[str, str], path: str) -> str | None:
-    text = fields.get(path)
+def _above(fields: dict[str, str], path: str) -> str | None:
+    """The text of the nearest parent that holds one."""
+    text = None
     while text is None and "/" in path:
         path = path.rpartition("/")[0]
         text = fields.get(path)
@@ -264,12 +267,12 @@ def _gpu(element: ElementTree.Element, index: int) -> Gpu:
 
 def _flatten(element: ElementTree.Element, prefix: str, fields: dict[str, str]) -> None:
     for child in element:
-        if child.tag in _SKIPPED:
-            continue
+        tag, text = child.tag, child.text
         if len(child):
-            _flatten(child, f"{prefix}{child.tag}/", fields)
-        else:
-            fields[f"{prefix}{child.tag}"] = (child.text or "").strip()
+            if tag not in _SKIPPED:
+                _flatten(child, f"{prefix}{tag}/", fields)
+        elif tag not in _SKIPPED:
+            fields[prefix + tag] = text.strip() if text else ""
 
 
 def _processes(element: ElementTree.Element) -> Iterator[Process]:
