@@ -183,7 +183,8 @@ def read_xml(text: str) -> Smi:
     begin, end = text.find("<nvidia_smi_log"), text.rfind("</nvidia_smi_log>")
     if end < begin:
         raise UnreadableError("the document is cut: its last tag is missing")
-    if "<!ENTITY" in text or re.search(r"<!DOCTYPE[^>\[]{0,400}\[", text):
+    # After the root element has begun, the parser itself refuses a DOCTYPE.
+    if "<!ENTITY" in text or re.search(r"<!DOCTYPE[^>\[]{0,400}\[", text[:begin]):
         raise UnreadableError("the document declares entities")
     root = _parse(text[begin:end] + "</nvidia_smi_log>")
     gpus = tuple(_gpu(element, index) for index, element in enumerate(root.findall("gpu")))
