@@ -7,7 +7,7 @@ is why records have slots: without them msgspec leaves defaults on the class and
 
 import hashlib
 import math
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
 import msgspec
@@ -43,8 +43,7 @@ def to_builtins(record: Record) -> dict[str, Any]:
         RecordError: a number is NaN or infinite; the message names its path.
     """
     plain: dict[str, Any] = msgspec.to_builtins(record)
-    if (found := _not_finite(plain)) is not None:
-        raise RecordError(f"{type(record).__name__}{found}: a record holds finite numbers only")
+    _refuse_non_finite(plain, type(record).__name__)
     return {"schema": record.SCHEMA, **plain} if record.SCHEMA else plain
 
 
@@ -86,9 +85,7 @@ def from_builtins(kind: type[R], raw: Any, *, where: str = "") -> R:
         record = msgspec.convert(body, kind)
     except msgspec.ValidationError as error:
         raise RecordError(f"{where}: {error}") from error
-    if (found := _unknown(body, msgspec.to_builtins(record))) is not None:
-        place, key, known = found
-        raise RecordError(f"{where}{place}: unknown key {key!r}", remedy=f"known are: {', '.join(map(str, known))}")
+    _refuse_unknown(body, msgspec.to_builtins(record), where)
     return record
 
 
@@ -98,34 +95,25 @@ def digest(*parts: Any) -> str:
     return hashlib.sha256(msgspec.json.encode(canonical, order="deterministic")).hexdigest()[:16]
 
 
-_PLAIN = (str, int, bool, type(None))
-
-
-def _not_finite(value: Any) -> str | None:
-    """Where below ``value`` a number is not finite, and what it is; made up on the way back, since none mostly is."""
+def _refuse_non_finite(value: Any, path: str) -> None:
     if isinstance(value, float):
-        return None if math.isfinite(value) else f" is {value}"
-    if isinstance(value, dict):
+        if not math.isfinite(value):
+            raise RecordError(f"{path} is {value}: a record holds finite numbers only")
+    elif isinstance(value, Mapping):
         for key, inner in value.items():
-            if type(inner) not in _PLAIN and (found := _not_finite(inner)) is not None:
-                return f".{key}{found}"
-    elif isinstance(value, list | tuple):
+            _refuse_non_finite(inner, f"{path}.{key}")
+    elif isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
         for index, inner in enumerate(value):
-            if type(inner) not in _PLAIN and (found := _not_finite(inner)) is not None:
-                return f"[{index}]{found}"
-    return None
+            _refuse_non_finite(inner, f"{path}[{index}]")
 
 
-def _unknown(raw: Any, known: Any) -> tuple[str, str, Iterable[Any]] | None:
-    """Where ``raw`` has a key that the record built from it did not take over, the key, and those that it knows."""
+def _refuse_unknown(raw: Any, known: Any, path: str) -> None:
+    """A key that the record did not take over when it was built from ``raw`` is unknown to it."""
     if isinstance(raw, dict) and isinstance(known, dict):
-        for key, inner in raw.items():
+        for key in raw:
             if key not in known:
-                return "", key, known
-            if type(inner) not in _PLAIN and (found := _unknown(inner, known[key])) is not None:
-                return f".{key}{found[0]}", found[1], found[2]
+                raise RecordError(f"{path}: unknown key {key!r}", remedy=f"known are: {', '.join(map(str, known))}")
+            _refuse_unknown(raw[key], known[key], f"{path}.{key}")
     elif isinstance(raw, list) and isinstance(known, list | tuple):
         for index, (left, right) in enumerate(zip(raw, known, strict=False)):
-            if type(left) not in _PLAIN and (found := _unknown(left, right)) is not None:
-                return f"[{index}]{found[0]}", found[1], found[2]
-    return None
+            _refuse_unknown(left, right, f"{path}[{index}]")

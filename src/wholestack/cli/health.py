@@ -34,6 +34,11 @@ profile = App(
     result_action="return_value",
 )
 app.command(profile)
+app.command(
+    "wholestack.cli.bootlog:app",
+    name="bootlog",
+    help="Boot logs: learn good boots of a kind of host, judge others, accept what is harmless.",
+)
 
 
 @app.command

@@ -245,9 +245,9 @@ def _nothing(_: Seen) -> Iterator[Any]:
     return iter(())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One line of the catalogue; each is itself and equal to no other."""
+    """One line of the catalogue."""
 
     name: str
     """``noun.what``."""

@@ -149,9 +149,7 @@ def _kind_of(text: str) -> Kind:
 def reading(gpu: Gpu, *paths: str) -> Reading:
     """The first of the paths that is there; a parent that holds one text (``N/A``) speaks for all below it."""
     for path in paths:
-        text = gpu.fields.get(path)
-        if text is None:
-            text = _above(gpu.fields, path)
+        text = _lookup(gpu.fields, path)
         if text is not None:
             return _taken(text) if len(text) <= LONGEST else Reading(kind="word", text=text)
     return MISSING
@@ -183,8 +181,7 @@ def read_xml(text: str) -> Smi:
     begin, end = text.find("<nvidia_smi_log"), text.rfind("</nvidia_smi_log>")
     if end < begin:
         raise UnreadableError("the document is cut: its last tag is missing")
-    # After the root element has begun, the parser itself refuses a DOCTYPE.
-    if "<!ENTITY" in text or re.search(r"<!DOCTYPE[^>\[]{0,400}\[", text[:begin]):
+    if "<!ENTITY" in text or re.search(r"<!DOCTYPE[^>\[]{0,400}\[", text):
         raise UnreadableError("the document declares entities")
     root = _parse(text[begin:end] + "</nvidia_smi_log>")
     gpus = tuple(_gpu(element, index) for index, element in enumerate(root.findall("gpu")))
@@ -220,9 +217,8 @@ def lost_of(smi: Smi) -> Iterator[Lost]:
             yield Lost(key=gpu.key, line=f"{gpu.key}: {'; '.join(said[:3])}")
 
 
-def _above(fields: dict[str, str], path: str) -> str | None:
-    """The text of the nearest parent that holds one."""
-    text = None
+def _lookup(fields: dict[str, str], path: str) -> str | None:
+    text = fields.get(path)
     while text is None and "/" in path:
         path = path.rpartition("/")[0]
         text = fields.get(path)
@@ -268,12 +264,12 @@ def _gpu(element: ElementTree.Element, index: int) -> Gpu:
 
 def _flatten(element: ElementTree.Element, prefix: str, fields: dict[str, str]) -> None:
     for child in element:
-        tag, text = child.tag, child.text
+        if child.tag in _SKIPPED:
+            continue
         if len(child):
-            if tag not in _SKIPPED:
-                _flatten(child, f"{prefix}{tag}/", fields)
-        elif tag not in _SKIPPED:
-            fields[prefix + tag] = text.strip() if text else ""
+            _flatten(child, f"{prefix}{child.tag}/", fields)
+        else:
+            fields[f"{prefix}{child.tag}"] = (child.text or "").strip()
 
 
 def _processes(element: ElementTree.Element) -> Iterator[Process]:

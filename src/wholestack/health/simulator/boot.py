@@ -15,7 +15,7 @@ Message = tuple[float, str, str]
 
 def boot_messages(machine: Machine) -> list[Message]:
     """Uptime, level and text of the messages of one boot."""
-    lines = [*_early(machine), *_devices(machine), *_drivers(machine), *_late(machine)]
+    lines = [*early(machine), *devices(machine), *drivers(machine), *late(machine)]
     at_s, messages = 0.0, []
     for index, (level, text) in enumerate(lines):
         at_s += 0.0007 if index < 60 else 0.021 + (index % 7) * 0.013
@@ -23,7 +23,8 @@ def boot_messages(machine: Machine) -> list[Message]:
     return messages
 
 
-def _early(machine: Machine) -> list[tuple[str, str]]:
+def early(machine: Machine) -> list[tuple[str, str]]:
+    """What the kernel says before it looks for devices: level and text."""
     cpu = machine.cpu
     return [
         ("notice", f"Linux version {machine.kernel} (buildd@lcy02-amd64-011) (gcc 11.4.0) #134 SMP"),
@@ -51,7 +52,8 @@ def _early(machine: Machine) -> list[tuple[str, str]]:
     ]
 
 
-def _devices(machine: Machine) -> list[tuple[str, str]]:
+def devices(machine: Machine) -> list[tuple[str, str]]:
+    """What it finds: level and text."""
     lines = [
         ("info", f"pci {gpu.pci}: [10de:{gpu.model.device_id:04x}] type 00 class 0x030200")
         for gpu in machine.gpus
@@ -77,7 +79,8 @@ def _devices(machine: Machine) -> list[tuple[str, str]]:
     return lines
 
 
-def _drivers(machine: Machine) -> list[tuple[str, str]]:
+def drivers(machine: Machine) -> list[tuple[str, str]]:
+    """What drivers of adapters and accelerators say: level and text."""
     lines = []
     speeds = {5: "504.112 Gb/s available PCIe bandwidth (32.0 GT/s PCIe x16 link)",
               4: "252.048 Gb/s available PCIe bandwidth (16.0 GT/s PCIe x16 link)",
@@ -108,7 +111,8 @@ def _drivers(machine: Machine) -> list[tuple[str, str]]:
     return lines
 
 
-def _late(machine: Machine) -> list[tuple[str, str]]:
+def late(machine: Machine) -> list[tuple[str, str]]:
+    """What comes when user space runs: level and text."""
     lines = [("info", f"{nic.name}: link becomes ready") for nic in machine.nics if nic.operstate == "up"]
     lines += [("info", f"md/raid1:{array.name}: active with 2 out of 2 mirrors") for array in machine.arrays]
     lines += [
