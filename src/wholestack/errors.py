@@ -8,6 +8,7 @@ A faulty machine, a bad item or a failed trial is a value (a Finding, an outcome
     ├── RecordError                a stored or received record does not decode
     ├── RunDirectoryError          a run directory cannot be made, opened or written
     │   └── RunBusyError           another live process holds it
+    ├── HistoryError               a history of a fleet's health cannot be opened, read or written
     ├── DataError                  text or a shard cannot be used
     ├── FitError                   the points cannot support a fit
     ├── SandboxError               untrusted code cannot be kept in, or its run not followed
@@ -48,6 +49,10 @@ class RunDirectoryError(WholestackError):
 
 class RunBusyError(RunDirectoryError):
     """Another live process holds the run directory."""
+
+
+class HistoryError(WholestackError):
+    """The file of a history is none, of a later version, held by another process, or cannot be read or written."""
 
 
 class DataError(WholestackError):

@@ -12,8 +12,9 @@ from tests.health.fleets import Answers, df
 from tests.health.looking import look
 from wholestack.errors import InputError
 from wholestack.health import catalog
-from wholestack.health.check import Cause, Check, Counter, Measure, Symptom, Trait
+from wholestack.health.check import Cause, Check, Counter, Identity, Measure, Symptom, Trait
 from wholestack.health.checks.gpu_inventory import CHECKS as GPU_INVENTORY
+from wholestack.health.examine import examine
 from wholestack.health.judging import judge
 from wholestack.health.parts import Part
 from wholestack.health.probe import Format, Probe
@@ -156,3 +157,21 @@ def test_a_profile_that_was_learnt_is_one_that_a_sweep_takes():
     assert next(iter(profile.kinds.values())).traits == {"one.count": 8}
     with pytest.raises(InputError, match=r"one\.other"):
         read_profile(text.replace("one.count", "one.other"), checks=(wrong, SOUND))
+
+
+def test_an_identity_that_is_not_as_declared_is_left_out_and_told():
+    def identities(_):
+        yield Identity(part=Part(kind="gpu", key="1"), serial="16")
+        yield Identity(part=Part(kind="gpu", key="2"), serial=17)
+        yield Identity(part=Part(kind="psu", key="3"), serial="18")
+
+    check = Check(
+        name="one.check", about="a check", probes=(PROBE,), parts=("gpu",), causes=(BAD,), identities=identities
+    )
+    found = examine({"one": Output(name="one", stdout=b"x")}, (check,), now=0.0)
+    assert [each.serial for each in found.identities] == ["16"]
+    (told,) = found.symptoms
+    assert told.symptom.evidence == (
+        "one.check: identity's serial is 17, must be a text",
+        "one.check: part 'psu' is not among its parts",
+    )

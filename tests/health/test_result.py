@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from wholestack.errors import RecordError
 from wholestack.finding import Skipped
 from wholestack.health import connection
-from wholestack.health.check import Before, Cause, Counter, Measure, Symptom, Trait
+from wholestack.health.check import Before, Cause, Counter, Identity, Measure, Symptom, Trait
 from wholestack.health.diagnosis import MOST_SYMPTOMS, CheckSymptom
 from wholestack.health.examine import Examination
 from wholestack.health.parts import HOST, Part
@@ -110,6 +110,7 @@ def test_whatever_a_host_says_fits_into_a_journal_and_steers_no_terminal(text, v
         symptoms=(CheckSymptom(check="c", symptom=Symptom(cause=BROKEN, part=part, evidence=(text,))),),
         traits=(Trait(name="t", value=value, differs=BROKEN, part=part),),
         measures=(Measure(name="m", value=number, outlies=BROKEN, part=part),),
+        identities=(Identity(part=part, serial=text, model=text, lot=text),),
         skipped=(Skipped(check="c", reason="not_installed", detail=text),),
         after=Before(at=number, boot_id=text, counters=(Counter(name="n", value=3, part=text),)),
         at=number,
@@ -118,6 +119,13 @@ def test_whatever_a_host_says_fits_into_a_journal_and_steers_no_terminal(text, v
     assert from_json(HostResult, line) == result
     said = [text for each in result.symptoms for text in each.evidence] + [part.key for part in result.parts]
     assert all(char.isprintable() or not char.isascii() for text in said for char in text)
+
+
+def test_parts_are_kept_by_serial_number_and_those_without_one_are_not():
+    gpus = [Identity(part=GPU, serial=" 1652 ", model="H100", lot="2026-07")]
+    result = kept(identities=(*gpus, Identity(part=Part(kind="gpu", key="0000:ab:00"), serial=" ")))
+    (only,) = from_json(HostResult, to_json(result)).identities
+    assert (result.parts[only.part], only.serial, only.model, only.lot) == (GPU, "1652", "H100", "2026-07")
 
 
 def test_a_lone_surrogate_is_kept_out():

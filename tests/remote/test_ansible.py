@@ -208,3 +208,9 @@ def test_any_yaml_is_read_or_refused(text):
     except InputError:
         return
     assert len({host.name for host in hosts}) == len(hosts)
+
+
+def test_what_hosts_share_comes_from_variables():
+    text = "[all]\ng1\n[r1]\ng1\n[r1:vars]\nwholestack_rack=r1\nwholestack_power=pdu 3\n"
+    (host,) = read_ini(text, where="x")
+    assert (host.rack, host.switch, host.power, host.lot) == ("r1", None, "pdu 3", None)

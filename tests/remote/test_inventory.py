@@ -121,3 +121,44 @@ def test_an_argument_is_a_file_or_names(tmp_path, monkeypatch):
     for missing in ("folder/hosts", "hosts.toml"):
         with pytest.raises(InputError, match=missing):
             find_hosts([missing])
+
+
+PLACES = """
+[kinds.h100]
+hosts = ["gpu[001-004]"]
+[[places]]
+hosts = ["gpu[001-002]"]
+rack = "r1"
+[[places]]
+hosts = ["gpu[002-003]"]
+switch = "leaf1"
+lot = "2026-07"
+[[hosts]]
+name = "gpu004"
+power = "pdu9"
+"""
+
+
+def test_places_say_what_hosts_share():
+    shared = [(each.rack, each.switch, each.power, each.lot) for each in read_toml(PLACES, where="hosts.toml")]
+    assert shared == [
+        ("r1", None, None, None),
+        ("r1", "leaf1", None, "2026-07"),
+        (None, "leaf1", None, "2026-07"),
+        (None, None, "pdu9", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ('[[places]]\nhosts = ["gpu009"]\nrack = "r1"', "places number 3: gpu009 is no host of this file"),
+        ('[[places]]\nhosts = ["gpu001"]\nrack = "r2"', "places number 3: gpu001 has rack 'r1' and 'r2'"),
+        ('[[places]]\nhosts = ["gpu001"]\nrow = "2"', "places number 3: unknown key 'row'"),
+        ('[[places]]\nhosts = "gpu001"', "places number 3.hosts must be a list"),
+    ],
+)
+def test_a_place_that_is_wrong_is_refused_by_its_number(more, says):
+    first, places = PLACES.split("[[hosts]]", maxsplit=1)[0], more
+    with pytest.raises(InputError, match=says):
+        read_toml(first + places, where="hosts.toml")

@@ -1,12 +1,13 @@
 """Checks: what one looks at, and what it says of a host. Pure: everything it knows is in :class:`Seen`.
 
-A check answers up to four questions, each a function of what was seen:
+A check answers up to five questions, each a function of what was seen:
 
 * ``judge``: what is wrong by itself? Symptoms, each with a part and a cause.
 * ``traits``: what should be the same on every host (or part) of one kind? Compared with the profile, else with the
   fleet's majority; a profile is learnt from them.
 * ``measures``: what should be about the same? Compared with the fleet by a robust outlier test.
 * ``counters``: what only counts up? Kept, so that the next look judges growth (:mod:`wholestack.health.growth`).
+* ``identities``: which one is it? Serial numbers, by which the history knows a part again in another slot or host.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -104,6 +105,19 @@ class Counter(Record):
     value: int
     part: str = ""
     """Identity of the part."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Which one a part is: what stays with it when it is moved to another slot or another host."""
+
+    part: Part
+    serial: str
+    """As the maker wrote it; for want of one, an address or GUID that is burnt in."""
+    model: str = ""
+    """Part number, or the name of the product."""
+    lot: str = ""
+    """When it was made, or with which others, where it says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,13 +270,14 @@ class Check:
     probes: tuple[Probe[Any], ...]
     """What it reads; ``wholestack health judge`` takes a saved output for the first one."""
     parts: tuple[PartKind, ...]
-    """What it can blame."""
+    """What it can blame, or tell the serial number of."""
     causes: tuple[Cause, ...]
     """Everything that it can say."""
     judge: Callable[[Seen], Iterable[Symptom]] = _nothing
     traits: Callable[[Seen], Iterable[Trait]] = _nothing
     measures: Callable[[Seen], Iterable[Measure]] = _nothing
     counters: Callable[[Seen], Iterable[Counter]] = _nothing
+    identities: Callable[[Seen], Iterable[Identity]] = _nothing
     limits: tuple[Limit, ...] = ()
     trait_names: tuple[str, ...] = ()
     """Names of all traits that it may give: what a profile may state; ``noun.*`` for names made from what is found."""

@@ -8,8 +8,9 @@ A claim of the older sweep is no longer valid where boot id, driver, firmware or
 on; what changed is named.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from wholestack.finding import EXIT_FINDINGS, EXIT_OK, EXIT_UNKNOWN, WORST_FIRST, Finding
@@ -173,25 +174,45 @@ class _Again:
         self._verdicts = {verdict.host: verdict for verdict in newer.verdicts}
         self._put = newer.plan.checks
         self._as_much = set(older.plan.checks) <= set(newer.plan.checks)
-        self._reading: dict[str, list[str]] = {}
-        for check in catalog.CHECKS:
-            for probe in check.probes:
-                self._reading.setdefault(f"telemetry.{probe.name}", []).append(check.name)
 
     def looked_at(self, each: Finding) -> bool:
         """Whether the newer sweep would have seen a Finding of the older one again."""
         verdict = self._verdicts.get(each.subject)
         if verdict is None or any(found.check == CONNECTION for found in verdict.findings):
             return False
-        judged = self._judged(verdict)
-        if each.check in self._reading:
-            return any(name in judged for name in self._reading[each.check])
-        if each.check == COVERAGE or each.check.startswith("telemetry."):
-            return self._as_much
-        return each.check in judged
+        return would_see(each.check, judged_by(verdict, self._put), as_much=self._as_much)
 
-    def _judged(self, verdict: HostVerdict) -> set[str]:
-        return set(self._put) - set(verdict.unjudged) - {each.check for each in verdict.skipped}
+
+def judged_by(verdict: HostVerdict, put: Iterable[str]) -> set[str]:
+    """Checks that were put, applied and could be read."""
+    return set(put) - set(verdict.unjudged) - {each.check for each in verdict.skipped}
+
+
+def would_see(check: str, judged: Container[str], *, as_much: bool) -> bool:
+    """Whether a look at a host that answered would show again what an earlier one showed.
+
+    Args:
+        check: Of the earlier Finding.
+        judged: By the later look.
+        as_much: Whether the later look was asked for all that the earlier one was.
+    """
+    readers = _readers().get(check)
+    if readers is not None:
+        return any(name in judged for name in readers)
+    if check == COVERAGE or check.startswith("telemetry."):
+        return as_much
+    return check in judged
+
+
+@cache
+def _readers() -> dict[str, tuple[str, ...]]:
+    """Checks that read a probe, by the check of the Finding that the probe is silent."""
+    reading: dict[str, tuple[str, ...]] = {}
+    for check in catalog.CHECKS:
+        for probe in check.probes:
+            name = f"telemetry.{probe.name}"
+            reading[name] = (*reading.get(name, ()), check.name)
+    return reading
 
 
 def _ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:

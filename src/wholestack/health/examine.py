@@ -12,7 +12,18 @@ from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
 from wholestack.finding import Skipped
-from wholestack.health.check import Before, Check, Counter, Expectation, Measure, Scalar, Seen, Symptom, Trait
+from wholestack.health.check import (
+    Before,
+    Check,
+    Counter,
+    Expectation,
+    Identity,
+    Measure,
+    Scalar,
+    Seen,
+    Symptom,
+    Trait,
+)
 from wholestack.health.declared import sayable
 from wholestack.health.diagnosis import LONGEST_LINE, CheckSymptom, bounded, not_too_many
 from wholestack.health.growth import left_behind
@@ -41,6 +52,7 @@ class Examination:
     """Seconds since the epoch, by the host's clock where it said."""
     boot_id: str = ""
     """Of the running kernel; empty if it did not say."""
+    identities: tuple[Identity, ...] = ()
 
 
 def examine(
@@ -88,6 +100,7 @@ def examine(
         after=left_behind(seen, gathered.counters) if moment else before,
         at=seen.now,
         boot_id=seen.boot_id,
+        identities=tuple(gathered.identities),
     )
 
 
@@ -100,6 +113,7 @@ class _Gathered:
         self.traits: list[Trait] = []
         self.measures: list[Measure] = []
         self.counters: list[Counter] = []
+        self.identities: list[Identity] = []
         self.passed: list[str] = []
         self.skipped: list[Skipped] = []
         self._why_absent: dict[str, str] = {}
@@ -123,6 +137,7 @@ class _Gathered:
             traits = list(sayable(check, check.traits(self.seen), mistakes))
             self.measures.extend(sayable(check, check.measures(self.seen), mistakes))
             self.counters.extend(sayable(check, check.counters(self.seen), mistakes))
+            self.identities.extend(sayable(check, check.identities(self.seen), mistakes))
         except NotThereError as absent:
             self._why_absent[check.name] = absent.detail
             if found or mistakes:

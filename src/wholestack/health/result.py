@@ -19,6 +19,8 @@ from wholestack.record import Record
 from wholestack.remote.batch import Reply, Trouble
 
 LONGEST_NAME = 200
+MOST_IDENTITIES = 1_000
+"""Of one host."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +64,17 @@ class SeenMeasure(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SeenIdentity(Record):
+    """Which one a part is."""
+
+    part: int
+    """Place in ``HostResult.parts``."""
+    serial: str
+    model: str = ""
+    lot: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HostResult(Record):
     """What one host said, by itself."""
 
@@ -83,6 +96,7 @@ class HostResult(Record):
     symptoms: tuple[SeenSymptom, ...] = ()
     traits: tuple[SeenTrait, ...] = ()
     measures: tuple[SeenMeasure, ...] = ()
+    identities: tuple[SeenIdentity, ...] = ()
     passed: tuple[str, ...] = ()
     """Checks that applied, could be read and saw nothing."""
     skipped: tuple[Skipped, ...] = ()
@@ -93,7 +107,7 @@ class HostResult(Record):
 
     def __post_init__(self) -> None:
         """Refuse a damaged line: places that are in no list, and measures without as many values as parts."""
-        places = [each.part for each in self.symptoms]
+        places = [each.part for each in self.symptoms] + [each.part for each in self.identities]
         places += [part for many in (self.traits, self.measures) for each in many for part in each.parts]
         for place in places:
             if not 0 <= place < len(self.parts):
@@ -129,6 +143,7 @@ def result_of(reply: Reply, found: Examination, checks: Iterable[str], *, now: f
         symptoms=tuple(_seen_symptom(each, parts) for each in symptoms),
         traits=_seen_traits(found, parts),
         measures=_seen_measures(found, parts),
+        identities=_seen_identities(found, parts),
         passed=found.passed,
         skipped=tuple(_clean_skipped(each) for each in found.skipped),
         unjudged=tuple(name for name in checks if name not in judged),
@@ -257,6 +272,21 @@ def _seen_measures(found: Examination, parts: _Parts) -> tuple[SeenMeasure, ...]
         )
         for (name, cause, bad, least, certain), (numbers, values) in grouped.items()
     )
+
+
+def _seen_identities(found: Examination, parts: _Parts) -> tuple[SeenIdentity, ...]:
+    """Without those that give no serial number; the last word on a part counts."""
+    known = {
+        parts.number(each.part): SeenIdentity(
+            part=parts.number(each.part),
+            serial=printable(each.serial.strip())[:LONGEST_NAME],
+            model=printable(each.model.strip())[:LONGEST_NAME],
+            lot=printable(each.lot.strip())[:LONGEST_NAME],
+        )
+        for each in found.identities[:MOST_IDENTITIES]
+        if each.serial.strip()
+    }
+    return tuple(known.values())
 
 
 def _clean_part(part: Part) -> Part:

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from wholestack.errors import InputError
-from wholestack.remote.host import Host, parse_host
+from wholestack.remote.host import SHARED, Host, parse_host
 from wholestack.remote.node_list import MAX_HOSTS, expand_ansible
 
 _MAX_DEPTH = 50
@@ -27,6 +27,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "identity": ("ansible_ssh_private_key_file", "ansible_private_key_file"),
     "jump": ("wholestack_jump",),
     "kind": ("wholestack_kind",),
+    **{field: (f"wholestack_{field}",) for field in SHARED},
 }
 _OPTION = re.compile(r"(\w+)(?:\s*=\s*|\s+)(.*)", re.ASCII | re.DOTALL)
 _SSH_ARGUMENTS = ("ansible_ssh_common_args", "ansible_ssh_extra_args", "ansible_ssh_args")
@@ -274,6 +275,7 @@ def _host(name: str, variables: Mapping[str, Any], kind: str | None, here: str) 
         jump=found["jump"] or _jump(variables, here),
         identity=found["identity"],
         kind=found["kind"] or kind or "default",
+        **{field: found[field] for field in SHARED},
     )
 
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from wholestack.errors import InputError
 from wholestack.record import Record
 
+SHARED = ("rack", "switch", "power", "lot")
+"""Fields of a host that name what it has in common with others."""
 DEFAULT_KIND = "default"
 """Of hosts for which nobody said one."""
 
@@ -31,6 +33,14 @@ class Host(Record):
     """Path of the private key."""
     kind: str = DEFAULT_KIND
     """Hosts of one kind share expectations and are compared with each other."""
+    rack: str | None = None
+    """Where it stands. This and what follows name what it has in common with others."""
+    switch: str | None = None
+    """What it is plugged into."""
+    power: str | None = None
+    """The unit that feeds it."""
+    lot: str | None = None
+    """The delivery that it came with."""
 
 
 def parse_host(text: str) -> Host:

@@ -9,6 +9,11 @@ The native form::
     [kinds.h100]                   # hosts of one kind share expectations; user, port ... may stand here too
     hosts = ["gpu[001-128,200]", "r[1-2]n[01-04]"]
 
+    [[places]]                     # what hosts share, for faults that share it: any of rack, switch, power, lot
+    hosts = ["gpu[001-016]"]
+    rack = "r1"
+    switch = "leaf1"
+
     [[hosts]]                      # one host with fields of its own; may also name one of above, to refine it
     name = "gpu007"
     address = "10.0.3.7"
@@ -22,13 +27,14 @@ from typing import Any
 
 from wholestack.errors import InputError
 from wholestack.remote.ansible import read_ini, read_yaml
-from wholestack.remote.host import Host, parse_host
+from wholestack.remote.host import SHARED, Host, parse_host
 from wholestack.remote.node_list import MAX_HOSTS, expand_slurm
 
 MAX_FILE_BYTES = 16 << 20
 _SHARED: dict[str, type] = {"user": str, "port": int, "jump": str, "identity": str}
 _DEFAULTS = _SHARED | {"kind": str}
-_OWN = _DEFAULTS | {"name": str, "address": str}
+_PLACE: dict[str, type] = dict.fromkeys(SHARED, str)
+_OWN = _DEFAULTS | _PLACE | {"name": str, "address": str}
 
 
 def read_inventory(path: Path) -> tuple[Host, ...]:
@@ -90,7 +96,7 @@ def read_toml(text: str, *, where: str) -> tuple[Host, ...]:
         raw = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InputError(f"{where}: {error}") from error
-    _known(raw, ("defaults", "kinds", "hosts"), where)
+    _known(raw, ("defaults", "kinds", "places", "hosts"), where)
     defaults = _fields(raw.get("defaults", {}), _DEFAULTS, f"{where}: defaults")
     hosts: dict[str, Host] = {}
     for kind, body in _table(raw.get("kinds", {}), f"{where}: kinds").items():
@@ -105,6 +111,8 @@ def read_toml(text: str, *, where: str) -> tuple[Host, ...]:
             raise InputError(f"{where}: hosts has {host.name} twice", remedy="write one [[hosts]] for it")
         named.add(host.name)
         hosts[host.name] = host
+    for number, body in enumerate(_tables(raw.get("places", []), f"{where}: places"), 1):
+        _put_in_place(body, hosts, f"{where}: places number {number}")
     _cap(hosts, where)
     return tuple(hosts.values())
 
@@ -119,9 +127,7 @@ _READERS: Mapping[str, Callable[..., tuple[Host, ...]]] = {
 
 def _of_kind(kind: str, body: Any, defaults: Mapping[str, Any], here: str) -> Iterable[Host]:
     table = dict(_table(body, here))
-    lists = table.pop("hosts", [])
-    if not isinstance(lists, list) or not all(isinstance(each, str) for each in lists):
-        raise InputError(f'{here}.hosts must be a list of names, such as ["gpu[001-128]"]')
+    lists = _lists(table, here)
     fields = dict(defaults) | _fields(table, _SHARED, here) | {"kind": kind}
     names: dict[str, None] = {}
     for each in lists:
@@ -130,6 +136,27 @@ def _of_kind(kind: str, body: Any, defaults: Mapping[str, Any], here: str) -> It
     for name in names:
         host = _parsed(name, f"{here}.hosts")
         yield replace(host, **fields | {key: value for key in ("user", "port") if (value := getattr(host, key))})
+
+
+def _put_in_place(body: Any, hosts: dict[str, Host], here: str) -> None:
+    table = dict(_table(body, here))
+    names = [name for each in _lists(table, here) for name in expand_slurm(each, where=f"{here}.hosts")]
+    fields = _fields(table, _PLACE, here)
+    for name in names:
+        if name not in hosts:
+            raise InputError(f"{here}: {name} is no host of this file", remedy="name hosts of [kinds] or [[hosts]]")
+        for key, value in fields.items():
+            if getattr(hosts[name], key) not in (None, value):
+                raise InputError(f"{here}: {name} has {key} {getattr(hosts[name], key)!r} and {value!r}")
+        hosts[name] = replace(hosts[name], **fields)
+
+
+def _lists(table: dict[str, Any], here: str) -> list[str]:
+    """Takes the lists of hosts out of a table."""
+    lists = table.pop("hosts", [])
+    if not isinstance(lists, list) or not all(isinstance(each, str) for each in lists):
+        raise InputError(f'{here}.hosts must be a list of names, such as ["gpu[001-128]"]')
+    return lists
 
 
 def _single(body: Any, before: Mapping[str, Host], defaults: Mapping[str, Any], here: str) -> Host:

@@ -44,6 +44,7 @@ SHELLS = {
     "containerd": "ctr version",
     "container_gpu": 'docker run --rm --network none --gpus all --entrypoint nvidia-smi "$CONTAINER_IMAGE" -L',
     "systemd": "systemctl --failed --plain --no-pager",
+    "machine_id": "cat /etc/machine-id",
     "os_release": "cat /etc/os-release",
     "swap": "cat /proc/swaps",
     "processes": "ps -eo pid,ppid,stat,etimes,user:32,comm",

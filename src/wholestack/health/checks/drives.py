@@ -13,7 +13,7 @@ from typing import Any
 
 from wholestack.finding import Status
 from wholestack.health import telemetry
-from wholestack.health.check import Cause, Check, Counter, Limit, Measure, Seen, Symptom, Trait
+from wholestack.health.check import Cause, Check, Counter, Identity, Limit, Measure, Seen, Symptom, Trait
 from wholestack.health.formats.smartctl import (
     COMMAND_FAILED,
     DISK_FAILING,
@@ -412,6 +412,11 @@ def _inventory(seen: Seen) -> Iterator[Trait]:
             )
 
 
+def _identities(seen: Seen) -> Iterator[Identity]:
+    for drive in seen.of(SMART):
+        yield Identity(part=drive_part(drive), serial=drive.serial, model=drive.model)
+
+
 CHECKS = (
     Check(
         name="drive.smart",
@@ -449,6 +454,7 @@ CHECKS = (
         parts=("host", "drive"),
         causes=(MISSING, OTHER_MODEL, OTHER_FIRMWARE),
         traits=_inventory,
+        identities=_identities,
         trait_names=("drive.count", "drive.models", "drive.firmware.*"),
     ),
 )

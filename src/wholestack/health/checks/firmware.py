@@ -2,10 +2,15 @@
 
 from collections.abc import Iterator
 
-from wholestack.health.check import Cause, Check, Seen, Trait
+from wholestack.health.check import Cause, Check, Identity, Seen, Trait
 from wholestack.health.formats.dmidecode import looks_like_dmidecode, no_tables, read_machine
-from wholestack.health.formats.proc import looks_like_os_release, read_os_release
-from wholestack.health.parts import Part
+from wholestack.health.formats.proc import (
+    looks_like_machine_id,
+    looks_like_os_release,
+    read_machine_id,
+    read_os_release,
+)
+from wholestack.health.parts import HOST, Part
 from wholestack.health.probe import Format, Probe
 from wholestack.health.telemetry import MOMENT
 from wholestack.remote.batch import Command
@@ -21,6 +26,11 @@ OS_RELEASE = Probe(
     command=Command(name="os_release", shell="cat /etc/os-release", limit_s=5, max_bytes=20_000),
     formats=(Format(name="/etc/os-release", matches=looks_like_os_release, read=read_os_release),),
 )
+MACHINE_ID = Probe(
+    command=Command(name="machine_id", shell="cat /etc/machine-id", limit_s=5, max_bytes=1_000),
+    formats=(Format(name="/etc/machine-id", matches=looks_like_machine_id, read=read_machine_id),),
+)
+INSTALLATION = Part(kind="host", key="installation")
 
 OTHER_MACHINE = Cause(
     code="host.other_machine",
@@ -61,12 +71,23 @@ def _machine(seen: Seen) -> Iterator[Trait]:
         yield Trait(name="host.bios_version", value=machine.bios_version, differs=OTHER_BIOS)
 
 
+def _machine_identity(seen: Seen) -> Iterator[Identity]:
+    machine = seen.of(DMI_SYSTEM)
+    yield Identity(part=HOST, serial=machine.serial, model=machine.product)
+
+
 def _kernel(seen: Seen) -> Iterator[Trait]:
     yield Trait(name="kernel.version", value=seen.of(MOMENT).kernel, differs=OTHER_KERNEL, part=Part(kind="kernel"))
 
 
 def _distribution(seen: Seen) -> Iterator[Trait]:
     yield Trait(name="host.os", value=seen.of(OS_RELEASE), differs=OTHER_SYSTEM)
+
+
+def _installation(seen: Seen) -> Iterator[Identity]:
+    installed = seen.maybe(MACHINE_ID)
+    if installed is not None:
+        yield Identity(part=INSTALLATION, serial=installed)
 
 
 CHECKS = (
@@ -77,6 +98,7 @@ CHECKS = (
         parts=("host",),
         causes=(OTHER_MACHINE, OTHER_BIOS),
         traits=_machine,
+        identities=_machine_identity,
         trait_names=("host.vendor", "host.product", "host.bios_version"),
     ),
     Check(
@@ -91,10 +113,11 @@ CHECKS = (
     Check(
         name="host.os",
         about="distribution and release, against profile or fleet",
-        probes=(OS_RELEASE,),
+        probes=(OS_RELEASE, MACHINE_ID),
         parts=("host",),
         causes=(OTHER_SYSTEM,),
         traits=_distribution,
+        identities=_installation,
         trait_names=("host.os",),
     ),
 )

@@ -7,7 +7,7 @@ import re
 from collections import Counter as Tally
 from collections.abc import Iterator, Sequence
 
-from wholestack.health.check import Cause, Check, Seen, Symptom, Trait
+from wholestack.health.check import Cause, Check, Identity, Seen, Symptom, Trait
 from wholestack.health.checks.nvidia import (
     NVIDIA_SMI,
     SILENT_TOOLS,
@@ -233,6 +233,13 @@ def _board_traits(seen: Seen) -> Iterator[Trait]:
             yield Trait(name="gpu.memory_mib", value=int(total.number), differs=MEMORY, part=gpu.part)
 
 
+def _board_identities(seen: Seen) -> Iterator[Identity]:
+    """Boards without a serial number, as workstation boards are, have their UUID."""
+    for gpu in listed(seen).gpus:
+        serial = text_of(gpu, "serial", "uuid")
+        yield Identity(part=gpu.part, serial=serial, model=text_of(gpu, "board_part_number", "product_name"))
+
+
 def _judge_mig(reader: Reader, _: Seen) -> Iterator[Symptom]:
     """GPUs without MIG say N/A. A MIG device is no GPU of its own here."""
     current = reader.word("mig_mode/current_mig", required=False)
@@ -274,6 +281,7 @@ CHECKS = (
         causes=(BOARD, MEMORY, UNREADABLE),
         judge=_judge_board,
         traits=_board_traits,
+        identities=_board_identities,
         trait_names=(
             "gpu.name",
             "gpu.memory_mib",

@@ -7,7 +7,7 @@ import re
 from collections import Counter as Tally
 from collections.abc import Iterator
 
-from wholestack.health.check import Cause, Check, Limit, Seen, Symptom, Trait
+from wholestack.health.check import Cause, Check, Identity, Limit, Seen, Symptom, Trait
 from wholestack.health.checks.pci import INVENTORY
 from wholestack.health.formats import infiniband as formats
 from wholestack.health.formats.infiniband import Adapter, InfiniBand, Port
@@ -371,6 +371,11 @@ def _firmware_traits(seen: Seen) -> Iterator[Trait]:
             yield Trait(name="ib.board", value=adapter.board, differs=BOARD, part=part)
 
 
+def _identities(seen: Seen) -> Iterator[Identity]:
+    for adapter in seen.of(INFINIBAND).adapters:
+        yield Identity(part=adapter_part(adapter, seen), serial=adapter.guid, model=adapter.board)
+
+
 def _numa_traits(seen: Seen) -> Iterator[Trait]:
     for adapter in seen.of(INFINIBAND).adapters:
         if re.fullmatch(r"-?\d{1,6}", adapter.numa_node):
@@ -425,6 +430,7 @@ CHECKS = (
         causes=(FIRMWARE, BOARD, FIELD),
         judge=_judge_firmware,
         traits=_firmware_traits,
+        identities=_identities,
         trait_names=("ib.firmware", "ib.board"),
     ),
     Check(

@@ -5,7 +5,7 @@ from collections import Counter as Tally
 from collections.abc import Iterator, Sequence
 
 from wholestack.health import telemetry
-from wholestack.health.check import Cause, Check, Counter, Limit, Seen, Symptom, Trait
+from wholestack.health.check import Cause, Check, Counter, Identity, Limit, Seen, Symptom, Trait
 from wholestack.health.formats.dmidecode import Slot, looks_like_dmidecode, no_tables, read_slots
 from wholestack.health.formats.edac import Module, looks_like_edac, read_edac
 from wholestack.health.formats.proc import looks_like_meminfo, read_meminfo
@@ -215,6 +215,12 @@ def _dimm_traits(seen: Seen) -> Iterator[Trait]:
         yield Trait(name="memory.speed_mts", value=min(speeds), differs=SLOW, part=Part(kind="memory"))
 
 
+def _dimm_identities(seen: Seen) -> Iterator[Identity]:
+    for slot in seen.of(DMI_MEMORY):
+        part = Part(kind="dimm", key=slot.key, label=slot.label)
+        yield Identity(part=part, serial=slot.serial, model=slot.part_number)
+
+
 def _slug(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")
 
@@ -250,6 +256,7 @@ CHECKS = (
         limits=(SPEED,),
         judge=judge_dimms,
         traits=_dimm_traits,
+        identities=_dimm_identities,
         trait_names=("memory.modules", "memory.slot.*", "memory.speed_mts"),
     ),
 )

@@ -6,7 +6,7 @@ spare port with an open transceiver has no light.
 
 from collections.abc import Iterator
 
-from wholestack.health.check import Cause, Check, Measure, Seen, Symptom
+from wholestack.health.check import Cause, Check, Identity, Measure, Seen, Symptom
 from wholestack.health.checks.ethernet import ETHERNET_PORTS
 from wholestack.health.formats.optics import Module, looks_like_ethtool, read_ethtool
 from wholestack.health.formats.sysfs import trusted
@@ -98,14 +98,22 @@ def _measures(seen: Seen) -> Iterator[Measure]:
             yield Measure(name="optic.rx_power_dbm", value=value, outlies=WARNING, part=part, bad="low", least=3)
 
 
+def _identities(seen: Seen) -> Iterator[Identity]:
+    """Of the module or cable in the port, which the port's own adapter outlives."""
+    for module, port in _in_use(seen):
+        part = Part(kind="cable", key=port.key)
+        yield Identity(part=part, serial=module.serial, model=module.part_number, lot=module.made)
+
+
 CHECKS = (
     Check(
         name="nic.optics",
         about="transceivers of Ethernet ports: alarms, temperature, light",
         probes=(OPTICS, ETHERNET_PORTS),
-        parts=("nic",),
+        parts=("nic", "cable"),
         causes=(ALARM, WARNING, SILENT, FIELD),
         judge=_judge,
         measures=_measures,
+        identities=_identities,
     ),
 )

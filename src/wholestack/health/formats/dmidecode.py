@@ -29,6 +29,8 @@ class Slot:
     configured_mts: int | None
     label: str
     """Manufacturer, part and serial number."""
+    part_number: str
+    serial: str
     line: str
 
 
@@ -121,7 +123,8 @@ def _key(device: Mapping[str, str], locators: Mapping[str, int]) -> str:
 def _slot(device: Mapping[str, str], key: str) -> Slot:
     size, rated = device["Size"], _said(device, "Speed")
     configured = _said(device, "Configured Memory Speed", "Configured Clock Speed")
-    names = (_said(device, "Manufacturer"), _said(device, "Part Number"), _said(device, "Serial Number"))
+    part_number, serial = _said(device, "Part Number"), _said(device, "Serial Number")
+    names = (_said(device, "Manufacturer"), part_number, serial)
     return Slot(
         key=key,
         size_gib=_gib(size),
@@ -129,6 +132,8 @@ def _slot(device: Mapping[str, str], key: str) -> Slot:
         rated_mts=_mts(rated),
         configured_mts=_mts(configured),
         label=" ".join(filter(None, names))[:100],
+        part_number=part_number,
+        serial=serial,
         line=f"{key}: {size[:40]}, rated {rated or '?'}, configured {configured or '?'}",
     )
 

@@ -26,6 +26,9 @@ class Module:
     """Name of the interface; empty for a saved output without one."""
     vendor: str = ""
     part_number: str = ""
+    serial: str = ""
+    made: str = ""
+    """Date code."""
     temperature_c: float | None = None
     rx_dbm: tuple[float, ...] = ()
     """Received power by lane."""
@@ -75,6 +78,8 @@ def _module(port: str, body: str) -> Module | None:
         port=port,
         vendor=plain.get("Vendor name", "").strip(),
         part_number=plain.get("Vendor PN", "").strip(),
+        serial=plain.get("Vendor SN", "").strip(),
+        made=plain.get("Date code", "").strip(),
         temperature_c=readings.temperature_c,
         rx_dbm=tuple(readings.rx_dbm),
         tx_dbm=tuple(readings.tx_dbm),

@@ -1,6 +1,6 @@
-"""Small tables of Linux: ``/proc/meminfo``, ``/etc/os-release``, ``lscpu``, ``ps``, counted governors.
+"""Small tables of Linux: memory, release, machine id, ``lscpu``, ``ps``, counted governors.
 
-Sources: proc(5), os-release(5), lscpu(1), ps(1).
+Sources: proc(5), os-release(5), machine-id(5), lscpu(1), ps(1).
 """
 
 import re
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from wholestack.health.formats.sysfs import filled_lines, number, whole
 from wholestack.health.probe import UnreadableError
+from wholestack.record import digest
 
 
 def looks_like_meminfo(text: str) -> bool:
@@ -42,6 +43,16 @@ def read_os_release(text: str) -> str:
     if not found["ID"]:
         raise UnreadableError("the ID is empty")
     return f"{found['ID']} {found.get('VERSION_ID', '')}".strip()
+
+
+def looks_like_machine_id(text: str) -> bool:
+    """Nothing but 32 hexadecimal digits."""
+    return re.fullmatch(r"[0-9a-f]{32}\s*", text) is not None
+
+
+def read_machine_id(text: str) -> str:
+    """What tells one installation from another; machine-id(5) asks not to show the id itself, so its hash."""
+    return digest("installation", text.strip())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

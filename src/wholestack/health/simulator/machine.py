@@ -206,6 +206,8 @@ class Machine:
     """Seconds that a tool takes longer than usual."""
     trouble: str = ""
     """Why the host cannot be reached or does not answer in full, in the words of ``remote.batch.Trouble``."""
+    installations: int = 1
+    """How often an operating system was installed."""
     broken: bool = False
     """Whether a fault was injected: then nobody reboots it."""
     version: int = 0

@@ -4,6 +4,7 @@ Sources: ``proc(5)``, ``systemctl(1)``, ``dmesg(1)``; ``systemctl show`` prints 
 those of the unit, whatever the order of ``-p``.
 """
 
+import hashlib
 import time
 
 from wholestack.health.simulator.machine import Machine
@@ -91,6 +92,12 @@ def failed_units(machine: Machine) -> Answer:
 def os_release(machine: Machine) -> Answer:
     """``/etc/os-release``."""
     return Answer(stdout="".join(f"{key}={value}\n" for key, value in machine.os_release.items()))
+
+
+def machine_id(machine: Machine) -> Answer:
+    """``/etc/machine-id``: drawn anew by every installation."""
+    made = hashlib.sha256(f"{machine.system_uuid}/{machine.installations}".encode()).hexdigest()
+    return Answer(stdout=f"{made[:32]}\n")
 
 
 def kernel_parameters(machine: Machine) -> Answer:

@@ -81,6 +81,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool(name="containerd", words=("ctr version",), answer=services.containerd, still=True),
     Tool(name="systemd", words=("systemctl --failed",), answer=system.failed_units, still=True),
     Tool(name="os_release", words=("/etc/os-release",), answer=system.os_release, still=True),
+    Tool(name="machine_id", words=("/etc/machine-id",), answer=system.machine_id, still=True),
     Tool(name="swap", words=("/proc/swaps",), answer=system.swap, still=True),
     Tool(name="processes", words=("ps -eo",), answer=system.processes),
     Tool(name="sel_time", words=("ipmitool sel time get",), answer=bmc.clock),

@@ -1,0 +1,234 @@
+"""What one sweep says that a history keeps: of every host its facts, its parts by serial number, its Findings.
+
+A **fact** is a version or a place (:data:`FACTS`), a **seat** a part in its slot, a **sight** a Finding that is not ok.
+What a host is in, taken together, is its ``state``: two looks of equal state are no change, and nothing is written.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from hashlib import sha256
+from pathlib import Path
+
+from wholestack.errors import RunDirectoryError
+from wholestack.finding import Finding, Status
+from wholestack.health.connection import CHECK as CONNECTION
+from wholestack.health.difference import judged_by
+from wholestack.health.records import PLAN, RESULTS, SUMMARY, HostVerdict
+from wholestack.health.result import HostResult
+from wholestack.health.verdicts import CLAIM, nothing_applied, read_sweep
+from wholestack.record import digest
+from wholestack.remote.host import SHARED, Host
+from wholestack.runs import FINDINGS, RunReader
+
+FACTS = (
+    "gpu.name", "gpu.driver", "gpu.cuda", "gpu.vbios", "gpu.inforom_image", "ib.firmware", "ib.board",
+    "drive.models", "drive.firmware.*", "switch.firmware", "host.product", "host.bios_version", "host.os",
+    "kernel.version", "docker.version", "containerd.version", "cpu.model",
+)  # fmt: skip
+"""Traits that are versions or models: what a host has, not how it fares."""
+PLACES = tuple(f"host.{name}" for name in SHARED)
+"""Facts that the inventory declares."""
+MACHINE = "host"
+"""Seat of the machine itself: its serial number is the host's identity."""
+INSTALLATION = "host installation"
+"""Seat of the operating system."""
+MOST_EVIDENCE = 4
+"""Lines of a Finding that are kept, as they were when it was first seen."""
+_NONE = re.compile(r"(.)\1*|0?123456789?0?|.{0,3}|(?:system|chassis|base board)? ?serial.?number|not .*|n/?a|to be .*|"
+                   r"default.*|unknown|empty|none|invalid.*", re.IGNORECASE)  # fmt: skip
+"""Serial numbers that are none, as firmware has them that nobody filled in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Fact:
+    """One value."""
+
+    name: str
+    value: str
+    part: str = ""
+    """Identity of the part that alone has it; empty where all parts of the host that say have the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Seat:
+    """A part in its slot."""
+
+    part: str
+    """Identity of the part by its place: ``gpu 0000:9b:00``."""
+    serial: str
+    model: str = ""
+    lot: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """A Finding that is not ok."""
+
+    id: str
+    check: str
+    part: str
+    """Identity of the part by its place."""
+    cause: str
+    owner: str
+    status: Status
+    evidence: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostLook:
+    """What a sweep says of one host."""
+
+    host: str
+    """Name."""
+    kind: str
+    facts: tuple[Fact, ...] = ()
+    seats: tuple[Seat, ...] = ()
+    sights: tuple[Sight, ...] = ()
+    judged: frozenset[str] = frozenset()
+    """Checks that were put, applied and could be read; of a host that did not answer, none."""
+
+    @property
+    def serial(self) -> str:
+        """Of the machine; empty if it did not say."""
+        return next((seat.serial for seat in self.seats if seat.part == MACHINE), "")
+
+    def state(self) -> str:
+        """Digest of all but the evidence, which is another at every look."""
+        sights = [(each.id, each.status) for each in self.sights]
+        return digest(self.kind, [*map(_fact, self.facts)], [*map(_seat, self.seats)], sights, sorted(self.judged))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepLook:
+    """What a sweep says."""
+
+    id: str
+    """Hash of what was found: the same sweep has the same id wherever its folder lies."""
+    at: float
+    """Seconds since the epoch, when it ended, by the clock of the machine that asked."""
+    folder: str
+    checks: tuple[str, ...]
+    """Those that were put."""
+    hosts: tuple[HostLook, ...]
+    states: tuple[str, ...]
+    """Of the hosts, in their order."""
+
+
+def look_at(folder: Path) -> SweepLook:
+    """A concluded sweep, as a history takes it.
+
+    Raises:
+        InputError: it is another kind of run, or has not ended.
+        RunDirectoryError: it is no run directory, or cannot be read.
+        RecordError: its files do not belong together.
+    """
+    sweep = read_sweep(folder)
+    results = {each.host: each for each in RunReader(folder).journal(RESULTS, HostResult)}
+    hosts = {host.name: host for host in sweep.plan.hosts}
+    looks = [_host_look(hosts[each.host], results[each.host], each, sweep.plan.checks) for each in sweep.verdicts]
+    return sweep_look(
+        looks, id=_digest_of(folder), at=sweep.summary.at, folder=str(folder.resolve()), checks=sweep.plan.checks
+    )
+
+
+def sweep_look(looks: Iterable[HostLook], *, id: str, at: float, folder: str, checks: Iterable[str]) -> SweepLook:
+    """Put looks together; a serial number that two parts of a kind have in one sweep tells neither of them."""
+    hosts = tuple(looks)
+    counts = Counter((_kind(seat), seat.serial) for look in hosts for seat in look.seats)
+    doubled = {key for key, count in counts.items() if count > 1}
+    if doubled:
+        hosts = tuple(_without(look, doubled) for look in hosts)
+    states = tuple(look.state() for look in hosts)
+    return SweepLook(id=id, at=at, folder=folder, checks=tuple(checks), hosts=hosts, states=states)
+
+
+def is_serial(text: str) -> bool:
+    """Whether a text can be a serial number: firmware that nobody filled in says other things in its place."""
+    return _NONE.fullmatch(text.strip()) is None
+
+
+def _host_look(host: Host, result: HostResult, verdict: HostVerdict, put: Iterable[str]) -> HostLook:
+    found = list(verdict.findings)
+    if verdict.status == "unknown" and not found:
+        found.append(nothing_applied(host.name, CLAIM, evidence=()))
+    return HostLook(
+        host=host.name,
+        kind=host.kind,
+        facts=tuple(sorted({*_versions(result), *_places(host)})),
+        seats=tuple(sorted(_seats(result))),
+        sights=tuple(sorted(map(_sight, found), key=lambda each: each.id)),
+        judged=frozenset() if any(each.check == CONNECTION for each in found) else frozenset(judged_by(verdict, put)),
+    )
+
+
+def _versions(result: HostResult) -> Iterator[Fact]:
+    by_name: dict[str, list[tuple[str, tuple[int, ...]]]] = {}
+    for trait in result.traits:
+        if any(fnmatchcase(trait.name, pattern) for pattern in FACTS):
+            by_name.setdefault(trait.name, []).append((str(trait.value), trait.parts))
+    for name, said in by_name.items():
+        if len(said) == 1:
+            yield Fact(name=name, value=said[0][0])
+        else:
+            yield from (
+                Fact(name=name, value=value, part=result.parts[part].identity)
+                for value, parts in said
+                for part in parts
+            )
+
+
+def _places(host: Host) -> Iterator[Fact]:
+    for name in SHARED:
+        if value := getattr(host, name):
+            yield Fact(name=f"host.{name}", value=value)
+
+
+def _seats(result: HostResult) -> Iterator[Seat]:
+    for each in result.identities:
+        if is_serial(each.serial):
+            part = result.parts[each.part].identity
+            yield Seat(part=part, serial=each.serial, model=each.model, lot=each.lot)
+
+
+def _sight(found: Finding) -> Sight:
+    return Sight(
+        id=found.id,
+        check=found.check,
+        part=found.part.partition(" (")[0],
+        cause=found.cause,
+        owner=found.owner,
+        status=found.status,
+        evidence=found.evidence[:MOST_EVIDENCE],
+    )
+
+
+def _kind(seat: Seat) -> str:
+    return seat.part.partition(" ")[0]
+
+
+def _without(look: HostLook, doubled: set[tuple[str, str]]) -> HostLook:
+    kept = tuple(seat for seat in look.seats if (_kind(seat), seat.serial) not in doubled)
+    return HostLook(
+        host=look.host, kind=look.kind, facts=look.facts, seats=kept, sights=look.sights, judged=look.judged
+    )
+
+
+def _fact(each: Fact) -> tuple[str, ...]:
+    return each.name, each.part, each.value
+
+
+def _seat(each: Seat) -> tuple[str, ...]:
+    return each.part, each.serial, each.model, each.lot
+
+
+def _digest_of(folder: Path) -> str:
+    hashed = sha256()
+    for name in (PLAN, SUMMARY, FINDINGS):
+        try:
+            hashed.update((folder / name).read_bytes())
+        except OSError as error:
+            raise RunDirectoryError(f"{folder / name}: cannot be read: {error.strerror}") from error
+    return hashed.hexdigest()[:32]

@@ -1,0 +1,1 @@
+"""Histories of fleets: spans against a naive oracle, real sweeps, statistics."""
