@@ -8,6 +8,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from wholestack.cli import health_history
 from wholestack.cli.output import code_for, findings_document, print_json, read_text
 from wholestack.finding import EXIT_OK, Finding
 from wholestack.health import catalog
@@ -39,6 +40,9 @@ app.command(
     name="bootlog",
     help="Boot logs: learn good boots of a kind of host, judge others, accept what is harmless.",
 )
+app.command(health_history.history)
+app.command(health_history.fleet)
+app.command(health_history.silence)
 
 
 @app.command

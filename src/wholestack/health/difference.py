@@ -8,17 +8,15 @@ A claim of the older sweep is no longer valid where boot id, driver, firmware or
 on; what changed is named.
 """
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from wholestack.finding import EXIT_FINDINGS, EXIT_OK, EXIT_UNKNOWN, WORST_FIRST, Finding
-from wholestack.health import catalog
 from wholestack.health.connection import CHECK as CONNECTION
-from wholestack.health.coverage import CHECK as COVERAGE
 from wholestack.health.describing import WORDS, bullet, indented
-from wholestack.health.records import RESULTS, HostVerdict
+from wholestack.health.looked import judged_by, would_see
+from wholestack.health.records import RESULTS
 from wholestack.health.result import HostResult
 from wholestack.health.verdicts import Sweep, read_sweep
 from wholestack.record import to_builtins
@@ -181,38 +179,6 @@ class _Again:
         if verdict is None or any(found.check == CONNECTION for found in verdict.findings):
             return False
         return would_see(each.check, judged_by(verdict, self._put), as_much=self._as_much)
-
-
-def judged_by(verdict: HostVerdict, put: Iterable[str]) -> set[str]:
-    """Checks that were put, applied and could be read."""
-    return set(put) - set(verdict.unjudged) - {each.check for each in verdict.skipped}
-
-
-def would_see(check: str, judged: Container[str], *, as_much: bool) -> bool:
-    """Whether a look at a host that answered would show again what an earlier one showed.
-
-    Args:
-        check: Of the earlier Finding.
-        judged: By the later look.
-        as_much: Whether the later look was asked for all that the earlier one was.
-    """
-    readers = _readers().get(check)
-    if readers is not None:
-        return any(name in judged for name in readers)
-    if check == COVERAGE or check.startswith("telemetry."):
-        return as_much
-    return check in judged
-
-
-@cache
-def _readers() -> dict[str, tuple[str, ...]]:
-    """Checks that read a probe, by the check of the Finding that the probe is silent."""
-    reading: dict[str, tuple[str, ...]] = {}
-    for check in catalog.CHECKS:
-        for probe in check.probes:
-            name = f"telemetry.{probe.name}"
-            reading[name] = (*reading.get(name, ()), check.name)
-    return reading
 
 
 def _ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -1,42 +1,24 @@
 """What one sweep says that a history keeps: of every host its facts, its parts by serial number, its Findings.
 
-A **fact** is a version or a place (:data:`FACTS`), a **seat** a part in its slot, a **sight** a Finding that is not ok.
-What a host is in, taken together, is its ``state``: two looks of equal state are no change, and nothing is written.
+A **fact** is a version or a place, a **seat** a part in its slot, a **sight** a Finding that is not ok. What a host is
+in, taken together, is its ``state``: two looks of equal state are no change, and nothing is written.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
-from hashlib import sha256
-from pathlib import Path
 
-from wholestack.errors import RunDirectoryError
-from wholestack.finding import Finding, Status
-from wholestack.health.connection import CHECK as CONNECTION
-from wholestack.health.difference import judged_by
-from wholestack.health.records import PLAN, RESULTS, SUMMARY, HostVerdict
-from wholestack.health.result import HostResult
-from wholestack.health.verdicts import CLAIM, nothing_applied, read_sweep
+from wholestack.finding import Status
 from wholestack.record import digest
-from wholestack.remote.host import SHARED, Host
-from wholestack.runs import FINDINGS, RunReader
+from wholestack.remote.host import SHARED
 
-FACTS = (
-    "gpu.name", "gpu.driver", "gpu.cuda", "gpu.vbios", "gpu.inforom_image", "ib.firmware", "ib.board",
-    "drive.models", "drive.firmware.*", "switch.firmware", "host.product", "host.bios_version", "host.os",
-    "kernel.version", "docker.version", "containerd.version", "cpu.model",
-)  # fmt: skip
-"""Traits that are versions or models: what a host has, not how it fares."""
 PLACES = tuple(f"host.{name}" for name in SHARED)
 """Facts that the inventory declares."""
 MACHINE = "host"
 """Seat of the machine itself: its serial number is the host's identity."""
 INSTALLATION = "host installation"
 """Seat of the operating system."""
-MOST_EVIDENCE = 4
-"""Lines of a Finding that are kept, as they were when it was first seen."""
 _NONE = re.compile(r"(.)\1*|0?123456789?0?|.{0,3}|(?:system|chassis|base board)? ?serial.?number|not .*|n/?a|to be .*|"
                    r"default.*|unknown|empty|none|invalid.*", re.IGNORECASE)  # fmt: skip
 """Serial numbers that are none, as firmware has them that nobody filled in."""
@@ -117,23 +99,6 @@ class SweepLook:
     """Of the hosts, in their order."""
 
 
-def look_at(folder: Path) -> SweepLook:
-    """A concluded sweep, as a history takes it.
-
-    Raises:
-        InputError: it is another kind of run, or has not ended.
-        RunDirectoryError: it is no run directory, or cannot be read.
-        RecordError: its files do not belong together.
-    """
-    sweep = read_sweep(folder)
-    results = {each.host: each for each in RunReader(folder).journal(RESULTS, HostResult)}
-    hosts = {host.name: host for host in sweep.plan.hosts}
-    looks = [_host_look(hosts[each.host], results[each.host], each, sweep.plan.checks) for each in sweep.verdicts]
-    return sweep_look(
-        looks, id=_digest_of(folder), at=sweep.summary.at, folder=str(folder.resolve()), checks=sweep.plan.checks
-    )
-
-
 def sweep_look(looks: Iterable[HostLook], *, id: str, at: float, folder: str, checks: Iterable[str]) -> SweepLook:
     """Put looks together; a serial number that two parts of a kind have in one sweep tells neither of them."""
     hosts = tuple(looks)
@@ -148,61 +113,6 @@ def sweep_look(looks: Iterable[HostLook], *, id: str, at: float, folder: str, ch
 def is_serial(text: str) -> bool:
     """Whether a text can be a serial number: firmware that nobody filled in says other things in its place."""
     return _NONE.fullmatch(text.strip()) is None
-
-
-def _host_look(host: Host, result: HostResult, verdict: HostVerdict, put: Iterable[str]) -> HostLook:
-    found = list(verdict.findings)
-    if verdict.status == "unknown" and not found:
-        found.append(nothing_applied(host.name, CLAIM, evidence=()))
-    return HostLook(
-        host=host.name,
-        kind=host.kind,
-        facts=tuple(sorted({*_versions(result), *_places(host)})),
-        seats=tuple(sorted(_seats(result))),
-        sights=tuple(sorted(map(_sight, found), key=lambda each: each.id)),
-        judged=frozenset() if any(each.check == CONNECTION for each in found) else frozenset(judged_by(verdict, put)),
-    )
-
-
-def _versions(result: HostResult) -> Iterator[Fact]:
-    by_name: dict[str, list[tuple[str, tuple[int, ...]]]] = {}
-    for trait in result.traits:
-        if any(fnmatchcase(trait.name, pattern) for pattern in FACTS):
-            by_name.setdefault(trait.name, []).append((str(trait.value), trait.parts))
-    for name, said in by_name.items():
-        if len(said) == 1:
-            yield Fact(name=name, value=said[0][0])
-        else:
-            yield from (
-                Fact(name=name, value=value, part=result.parts[part].identity)
-                for value, parts in said
-                for part in parts
-            )
-
-
-def _places(host: Host) -> Iterator[Fact]:
-    for name in SHARED:
-        if value := getattr(host, name):
-            yield Fact(name=f"host.{name}", value=value)
-
-
-def _seats(result: HostResult) -> Iterator[Seat]:
-    for each in result.identities:
-        if is_serial(each.serial):
-            part = result.parts[each.part].identity
-            yield Seat(part=part, serial=each.serial, model=each.model, lot=each.lot)
-
-
-def _sight(found: Finding) -> Sight:
-    return Sight(
-        id=found.id,
-        check=found.check,
-        part=found.part.partition(" (")[0],
-        cause=found.cause,
-        owner=found.owner,
-        status=found.status,
-        evidence=found.evidence[:MOST_EVIDENCE],
-    )
 
 
 def _kind(seat: Seat) -> str:
@@ -222,13 +132,3 @@ def _fact(each: Fact) -> tuple[str, ...]:
 
 def _seat(each: Seat) -> tuple[str, ...]:
     return each.part, each.serial, each.model, each.lot
-
-
-def _digest_of(folder: Path) -> str:
-    hashed = sha256()
-    for name in (PLAN, SUMMARY, FINDINGS):
-        try:
-            hashed.update((folder / name).read_bytes())
-        except OSError as error:
-            raise RunDirectoryError(f"{folder / name}: cannot be read: {error.strerror}") from error
-    return hashed.hexdigest()[:32]

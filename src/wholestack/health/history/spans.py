@@ -1,6 +1,6 @@
 """What a history holds, as values: machines, spans, events, and when who was asked."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -120,6 +120,10 @@ class Timeline:
     def observed_s(self, since: float, until: float) -> float:
         """Seconds between two times in which it is known how the machine was."""
         return max(0.0, self._until(until) - self._until(since))
+
+    def before(self, at: float) -> float:
+        """The last look before a time; the first one if there was none."""
+        return self.times[max(0, bisect_left(self.times, at) - 1)]
 
     def is_stale(self, now: float) -> bool:
         """Whether it was not asked for too long."""

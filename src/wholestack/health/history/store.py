@@ -2,7 +2,7 @@
 
 What is written of a sweep is what is another than in the look before, host by host; of a host that is as it was,
 nothing. A span lasts until a look shows otherwise: a Finding is gone where a look that could see it does not
-(:func:`~wholestack.health.difference.would_see`), a version or serial number where another one is read; what could not
+(:func:`~wholestack.health.looked.would_see`), a version or serial number where another one is read; what could not
 be read ends nothing.
 
 A machine is known by its serial number, else by its name: :class:`_Machines` says how that is kept apart.
@@ -17,11 +17,12 @@ from typing import Self
 
 import msgspec
 
-from wholestack.errors import HistoryError
-from wholestack.health.difference import would_see
+from wholestack.errors import HistoryError, InputError
 from wholestack.health.history.database import connect, speaking_of, transaction
 from wholestack.health.history.looks import INSTALLATION, MACHINE, Fact, HostLook, Seat, Sight, SweepLook
+from wholestack.health.history.silences import Silence
 from wholestack.health.history.spans import Event, FactSpan, FindingSpan, Machine, SeatSpan, Sweeps
+from wholestack.health.looked import would_see
 from wholestack.record import digest
 
 RENAMED_BY_THE_KERNEL = ("drive",)
@@ -174,9 +175,85 @@ class History:
             for at, machine, kind, subject, says, by, why in rows
         ]
 
+    def seat_counts(self, kind: str, at: float) -> dict[tuple[str, str], int]:
+        """How many parts of a kind there were of each model and lot, in machines that are asked today."""
+        rows = self._rows(
+            f"SELECT model, lot, count(*) FROM seat {_SITTING} AND seat.kind = ? GROUP BY model, lot", at, at, kind
+        )
+        return {(model, lot): count for model, lot, count in rows}
+
+    def seat_at(self, host: int, parts: Sequence[str], at: float) -> tuple[str, str, str] | None:
+        """Place, model and lot of the first of these places of a host where a part sat."""
+        for part in parts:
+            query = f"SELECT part, model, lot FROM seat {_SITTING} AND host = ? AND part = ?"
+            for place, model, lot in self._rows(query, at, at, host, part):
+                return place, model, lot
+        return None
+
+    def seats_with(self, kind: str, model: str | None, lot: str | None, at: float) -> set[tuple[int, str]]:
+        """Machine and place of all parts of a kind, those of a model and of a lot if these are given."""
+        query = (
+            f"SELECT host, part FROM seat {_SITTING} AND kind = ? AND coalesce(model = ?, 1) AND coalesce(lot = ?, 1)"
+        )
+        rows = self._rows(query, at, at, kind, model, lot)
+        return set(rows)
+
+    def holder_of(self, serial: str) -> int | None:
+        """The machine in which a part is now, or was last."""
+        rows = self._rows(
+            "SELECT host FROM seat WHERE serial = ? ORDER BY gone IS NOT NULL, first DESC LIMIT 1", serial
+        )
+        return rows[0][0] if rows else None
+
+    def silences(self) -> list[Silence]:
+        """All, those of the past as well, in the order in which they were made."""
+        columns = 'id, "check", finding, host, part, reason, by, since, until, lifted'
+        return [
+            Silence(id=id_, check=check, finding=finding, host=host, part=part, reason=reason, by=by, since=since,
+                    until=until, lifted=lifted)
+            for id_, check, finding, host, part, reason, by, since, until, lifted in self._rows(
+                f"SELECT {columns} FROM silence ORDER BY id"
+            )
+        ]  # fmt: skip
+
+    def silence(self, new: Silence) -> int:
+        """Keep a silence and write down who made it; returns its number."""
+        with transaction(self._connection, self.path):
+            cursor = self._connection.execute(
+                'INSERT INTO silence ("check", finding, host, part, reason, by, since, until)'
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (new.check, new.finding, new.host, new.part, new.reason, new.by, new.since, new.until),
+            )
+            number = int(cursor.lastrowid or 0)
+            subject = f"silence {number}"
+            write_event(self._connection, new.since, new.host, "silenced", subject=subject, says=new.scope,
+                        by=new.by, why=new.reason)  # fmt: skip
+        return number
+
+    def lift(self, number: int, *, by: str, why: str, at: float) -> None:
+        """End a silence before its time.
+
+        Raises:
+            InputError: there is none of that number, or it has ended.
+        """
+        with transaction(self._connection, self.path):
+            found = next((each for each in self.silences() if each.id == number), None)
+            if found is None or not found.is_active(at):
+                state = "has ended" if found else "is none"
+                raise InputError(f"silence {number} {state}", remedy="wholestack health silence list")
+            self._connection.execute("UPDATE silence SET lifted = ? WHERE id = ?", (at, number))
+            write_event(self._connection, at, found.host, "lifted", subject=f"silence {number}", says=found.scope,
+                        by=by, why=why)  # fmt: skip
+
     def _rows(self, query: str, *values: object) -> list[tuple]:  # type: ignore[type-arg]
         with speaking_of(self.path):
             return self._connection.execute(query, values).fetchall()
+
+
+_SITTING = (
+    "WHERE first <= ? AND (gone IS NULL OR gone > ?) AND EXISTS"
+    " (SELECT 1 FROM host WHERE host.id = seat.host AND is_named)"
+)
 
 
 def _of(host: int | None) -> str:

@@ -8,8 +8,9 @@ import pytest
 from wholestack.errors import InputError
 from wholestack.health import catalog
 from wholestack.health import sweep as sweeps
-from wholestack.health.history.looks import is_serial, look_at
+from wholestack.health.history.looks import is_serial
 from wholestack.health.history.store import History
+from wholestack.health.history.taking import look_at
 from wholestack.health.parts import pci_key
 from wholestack.health.simulator.faults.table import fault_named
 from wholestack.health.simulator.fleet import Fleet

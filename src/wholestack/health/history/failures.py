@@ -1,0 +1,245 @@
+"""When machines failed, how often, and which do so too often. Pure.
+
+A **failure** begins where a machine that was fit for a while (:data:`QUIET_S`) shows a Finding that says ``fail``; a
+Finding that goes and comes back within that while is the same failure, and counted as flapping beside. Time in which
+the machine was failing, or was not asked, is no time in which it could have failed.
+
+A **repeat offender** fails again sooner after its repair than a sound machine would: with the rate of its kind, the
+time until the next failure is exponential, and less than what passed with a probability of at most
+:data:`FALSE_RATE`. That is the false rate: after a failure of a sound machine its next one names it with that
+probability. One is named at its second failure if at all possible, since waiting for the third costs another job.
+
+The rate of a kind is taken from the share of its machines that had no failure at all, which a few offenders hardly
+move, while they may account for half of all failures.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from wholestack.health.history.rates import Rate, poisson_tail, rate
+from wholestack.health.history.spans import FindingSpan, Machine, Sweeps, Timeline
+from wholestack.record import Record
+
+QUIET_S = 24 * 3600.0
+"""Fit for less is not fit."""
+FALSE_RATE = 0.15
+"""After one failure of a sound machine in seven the next one names it; see ``docs/benchmarks/health-operations.md``."""
+LEAST_FIT = 0.2
+"""Share of the machines without a failure in the window from which the rate is taken; else a shorter window."""
+LEAST_OF_A_KIND = 20
+"""A kind with fewer machines has no rate of its own: that of all is taken."""
+RECENT_S = 90 * 86400.0
+"""A machine that was named, or flapped, longer ago is not shown as one."""
+FLAPS = 3
+"""A Finding that came back so often within :data:`RECENT_S` flaps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure(Record):
+    """One failure of one machine."""
+
+    first: float
+    until: float | None
+    """``None`` while it lasts."""
+    causes: tuple[str, ...]
+    """What was found, the first thing first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """How one machine fared."""
+
+    machine: Machine
+    failures: tuple[Failure, ...]
+    line: Timeline
+
+    def fit_s(self, until: float) -> float:
+        """Time in which it was observed and did not fail, until then."""
+        fit = self.line.observed_s(self.machine.first, until)
+        return fit - sum(
+            self.line.observed_s(each.first, min(until, each.until if each.until is not None else until))
+            for each in self.failures
+            if each.first < until
+        )
+
+    def rate(self, until: float) -> Rate:
+        """Failures in the time in which it could fail."""
+        return rate(sum(each.first <= until for each in self.failures), self.fit_s(until))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offender(Record):
+    """A machine that fails too often."""
+
+    host: str
+    failures: int
+    named_at: float
+    """When the rule named it for the first time."""
+    latest_at: float
+    """When it named it last."""
+    at_failure: int
+    """At which failure it was named first: 2 is as early as can be."""
+    gap_s: float
+    """Fit time before the failure that named it last."""
+    p: float
+    """That a sound machine fails again within that time."""
+    p_all: float
+    """That a sound machine fails as often in all the time in which it was watched."""
+    causes: tuple[str, ...]
+    """Of its latest failures."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flapping(Record):
+    """A Finding that comes and goes."""
+
+    host: str
+    finding: str
+    cause: str
+    part: str
+    returns: int
+    """How often it came back."""
+    last: float
+    """When it came last."""
+
+
+def failures_of(spans: Iterable[FindingSpan]) -> tuple[Failure, ...]:
+    """Failures of one machine.
+
+    Args:
+        spans: Of its Findings, in the order in which they began; what was silenced is left out by the caller.
+    """
+    found: list[tuple[float, float | None, dict[str, None]]] = []
+    for each in spans:
+        if each.status != "fail":
+            continue
+        if found and (found[-1][1] is None or each.first - found[-1][1] < QUIET_S):
+            first, until, causes = found[-1]
+            ends = None if until is None or each.gone is None else max(until, each.gone)
+            found[-1] = (first, ends, causes | {each.cause: None})
+        else:
+            found.append((each.first, each.gone, {each.cause: None}))
+    return tuple(Failure(first=first, until=until, causes=tuple(causes)) for first, until, causes in found)
+
+
+def courses(machines: Iterable[Machine], spans: Iterable[FindingSpan], sweeps: Sweeps) -> list[Course]:
+    """How each machine fared, in the order given."""
+    by_host: dict[int, list[FindingSpan]] = {}
+    for each in spans:
+        by_host.setdefault(each.host, []).append(each)
+    return [
+        Course(machine=each, failures=failures_of(by_host.get(each.id, ())), line=sweeps.of(each.id))
+        for each in machines
+    ]
+
+
+def usual_rate(fit_s: Sequence[float], failed: Sequence[bool]) -> float:
+    """The rate at which as many machines as these would have had no failure, in events a second; 0 without any."""
+    fit = [time_s for time_s, has in zip(fit_s, failed, strict=True) if time_s > 0 or has]
+    without = len(failed) - sum(failed)
+    if not any(failed) or not fit or not sum(fit):
+        return 0.0
+    low, high = 0.0, 50.0 * len(fit) / sum(fit)
+    for _ in range(60):
+        middle = (low + high) / 2
+        expected = math.fsum(math.exp(-middle * time_s) for time_s in fit)
+        low, high = (middle, high) if expected > without else (low, middle)
+    return (low + high) / 2
+
+
+def usual_rates(all_courses: Sequence[Course], now: float) -> dict[str, float]:
+    """The rate of each kind, in failures a second of fit time."""
+    kinds: dict[str, list[Course]] = {}
+    for each in all_courses:
+        kinds.setdefault(each.machine.kind, []).append(each)
+    of_all = _usual_rate(all_courses, now)
+    return {
+        kind: _usual_rate(members, now) if len(members) >= LEAST_OF_A_KIND else of_all
+        for kind, members in kinds.items()
+    }
+
+
+def _usual_rate(members: Sequence[Course], now: float) -> float:
+    window = max((now - each.machine.first for each in members), default=0.0)
+    while True:
+        since = now - window
+        failed = [any(since <= each.first <= now for each in course.failures) for course in members]
+        if window <= QUIET_S or failed.count(False) >= LEAST_FIT * len(members):
+            fit = [course.fit_s(now) - course.fit_s(max(since, course.machine.first)) for course in members]
+            return usual_rate(fit, failed)
+        window /= 2
+
+
+def offenders(all_courses: Sequence[Course], now: float, *, false_rate: float = FALSE_RATE) -> list[Offender]:
+    """Machines that the rule names, the one least likely to be sound first."""
+    usual = usual_rates(all_courses, now)
+    found = [
+        named
+        for each in all_courses
+        if (named := _offender(each, usual[each.machine.kind], now, false_rate)) is not None
+    ]
+    return sorted(found, key=lambda each: (each.p_all, each.host))
+
+
+def _offender(course: Course, usual: float, now: float, false_rate: float) -> Offender | None:
+    past = [each for each in course.failures if each.first <= now]
+    named: list[tuple[int, float, float]] = []
+    for place in range(1, len(past)):
+        gap_s = course.fit_s(past[place].first) - course.fit_s(past[place - 1].first)
+        p = -math.expm1(-usual * gap_s)
+        if p <= false_rate and usual > 0:
+            named.append((place, gap_s, p))
+    if not named or now - past[named[-1][0]].first > RECENT_S:
+        return None
+    place, gap_s, p = named[-1]
+    return Offender(
+        host=course.machine.name,
+        failures=len(past),
+        named_at=past[named[0][0]].first,
+        latest_at=past[place].first,
+        at_failure=named[0][0] + 1,
+        gap_s=gap_s,
+        p=p,
+        p_all=poisson_tail(len(past), usual * course.fit_s(now)),
+        causes=tuple(dict.fromkeys(cause for each in past[-3:] for cause in each.causes))[:3],
+    )
+
+
+def by_chance(all_courses: Sequence[Course], now: float, *, false_rate: float = FALSE_RATE) -> float:
+    """How many machines the rule would name at most if all were sound: its false rate times the failures of late."""
+    since = now - RECENT_S
+    return false_rate * sum(since <= each.first <= now for course in all_courses for each in course.failures)
+
+
+def flapping(
+    machines: Mapping[int, Machine], spans: Iterable[FindingSpan], now: float, *, least: int = FLAPS
+) -> list[Flapping]:
+    """Findings that came back too often of late, the worst first."""
+    returns: dict[tuple[int, str], list[FindingSpan]] = {}
+    for each in spans:
+        if each.host in machines and now - each.first <= RECENT_S:
+            returns.setdefault((each.host, each.id), []).append(each)
+    found = [
+        Flapping(
+            host=machines[host].name,
+            finding=id_,
+            cause=episodes[-1].cause,
+            part=episodes[-1].part,
+            returns=count,
+            last=episodes[-1].first,
+        )
+        for (host, id_), episodes in returns.items()
+        if (count := times_back(episodes)) >= least
+    ]
+    return sorted(found, key=lambda each: (-each.returns, each.host, each.finding))
+
+
+def times_back(episodes: Sequence[FindingSpan]) -> int:
+    """How often a Finding came back; that its status became another is no return.
+
+    Args:
+        episodes: Spans of one Finding of one machine, in order.
+    """
+    return sum(before.gone != after.first for before, after in pairwise(episodes))
