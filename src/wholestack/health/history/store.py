@@ -97,8 +97,8 @@ class History:
         later = self._connection.execute(
             "SELECT plan, max(at), folder FROM sweep WHERE at >= ? GROUP BY plan", (look.at,)
         ).fetchall()
-        names = {each.host for each in look.hosts}
         for plan, _, folder in later:
+            names = {each.host for each in look.hosts}
             asked = self._connection.execute(
                 "SELECT name FROM host JOIN asked ON host = id WHERE plan = ? AND is_named", (plan,)
             )
