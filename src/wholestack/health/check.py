@@ -259,9 +259,9 @@ def _nothing(_: Seen) -> Iterator[Any]:
     return iter(())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Check:
-    """One line of the catalogue."""
+    """One line of the catalogue; each is itself and equal to no other."""
 
     name: str
     """``noun.what``."""
