@@ -37,10 +37,12 @@ app = App(
 def learn(*logs: Path, model: Path, window: str | None = None, json: Flag = False) -> int:
     """Learn how a kind of host boots, from some boots that are called good.
 
-    Reads dmesg (also -T, -x and --time-format iso), journalctl -k (-o short, short-iso, short-monotonic), syslog and
-    /dev/kmsg; each file's format is found out. A host is named by its log, else by the folder under the one that is
-    given, else by the file's name up to the first dot. 20 boots of several hosts tell well what is always there;
-    from fewer it is said what cannot be told. The same boot in two files counts once.
+    Reads dmesg (also -T, -x, --time-format iso), journalctl -k (-o short,
+    short-iso, short-monotonic), syslog and /dev/kmsg; each file's format is
+    found out. A host is named by its log, else by the folder under the one
+    that is given, else by the file's name up to the first dot. 20 boots of
+    several hosts tell well what is always there; from fewer it is said what
+    cannot be told. The same boot in two files counts once.
 
     Parameters
     ----------
@@ -82,8 +84,9 @@ def judge(
 ) -> int:
     """Judge a boot: unknown lines, missing lines, other values, another order.
 
-    One fault is one finding, with its lines and in how many of the good boots they were. What cannot be told (the log
-    is cut, lines were suppressed, another kernel, too few boots) is unknown, never ok.
+    One fault is one finding, with its lines and in how many of the good boots
+    they were. What cannot be told (the log is cut, lines were suppressed,
+    another kernel, too few boots) is unknown, never ok.
 
     Exit codes: 0 nothing wrong; 1 something is; 3 something could not be told; 2 usage.
 
@@ -122,10 +125,11 @@ def accept(
     log: Path | None = None,
     json: Flag = False,
 ) -> int:
-    """Record a person's decision that a line may be: it is quiet from then on, shown as accepted, until the end.
+    """Record a person's decision that a line may be.
 
-    Of a line that is unknown the numbers may differ; a familiar line with another value is accepted with that value
-    alone.
+    Until the decision ends the line is quiet, shown as accepted. Of an unknown
+    line the numbers may differ; a familiar line with another value is accepted
+    with that value alone.
 
     Parameters
     ----------

@@ -1,13 +1,18 @@
 """What is said of a boot: one fault, one Finding."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.health.bootlog.written import ADAPTER, GPUS, STYLES, dressed, expecting, learnt, read, written
 from wholestack.finding import exit_code
 from wholestack.health.bootlog.expecting import Expectations
 from wholestack.health.bootlog.judging import judge_boot
+from wholestack.health.bootlog.learning import Learner
+from wholestack.health.probe import UnreadableError
 
 NEW_SEED = 77
+MAIN_LINES = [f"main: step {first}{second}" for first in "abcdef" for second in "abcdef"]
 EXPECTED = expecting()
 
 
@@ -239,8 +244,6 @@ def test_the_same_trouble_has_the_same_id_on_the_next_boot():
 
 
 def test_a_model_of_two_kernels_knows_both():
-    from wholestack.health.bootlog.learning import Learner
-
     learner = Learner(learnt(8))
     for seed in range(20, 28):
         lines = [each.replace("5.15.0-91", "6.8.0-40") for each in written(seed)]
@@ -249,3 +252,44 @@ def test_a_model_of_two_kernels_knows_both():
     lines = [each.replace("5.15.0-91", "6.8.0-40") for each in written(NEW_SEED)]
     assert not wrong([*lines, "landlock: Up and running."], expectations=expectations)
     assert not wrong(written(NEW_SEED), expectations=expectations)
+
+
+def test_a_thread_that_was_slow_is_one_finding():
+    """Its lines come late one by one, between others."""
+    main, late = MAIN_LINES[:30], [f"late: step {chr(97 + place)}" for place in range(20)]
+    slow = [f"slow: step {chr(97 + place)}" for place in range(4)]
+    learner = Learner()
+    for seed in range(10):
+        learner.add(read(dressed([f"Linux version 5.1{seed}", *main, *slow, *late]))[0], host=f"node{seed}")
+    mixed = [*late[:12], slow[0], late[12], slow[1], late[13], slow[2], late[14], slow[3], *late[15:]]
+    expectations = Expectations(learner.model())
+    found = only(["Linux version 5.11", *main, *mixed], expectations=expectations)
+    assert found.check == "bootlog.order"
+    assert set(slow) <= set(found.evidence)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.randoms(use_true_random=False))
+def test_no_mutation_of_a_log_is_too_strange(rng):
+    data = bytearray(dressed(written(rng.randrange(1000)), rng.choice(STYLES)).encode())
+    for _ in range(rng.randrange(1, 12)):
+        start = rng.randrange(len(data))
+        end = min(len(data), start + rng.randrange(1, 400))
+        way = rng.randrange(4)
+        if way == 0:
+            del data[start:end]
+        elif way == 1:
+            data[start:start] = data[start:end]
+        elif way == 2:
+            data[start:end] = bytes(rng.randrange(1, 256) for _ in range(start, end))
+        else:
+            data[start:start] = rng.choice([b"\n", b"\x1b[31m", b"<#>", b"Linux version 9\n", b"-- Reboot --\n"])
+        data = data or bytearray(b"x")
+    try:
+        boots = read(bytes(data))
+    except UnreadableError:
+        return
+    for boot in boots:
+        found = judge_boot(boot, EXPECTED, subject="node9", now=0.0)
+        assert found.status in {"ok", "warn", "fail", "unknown"}
+        assert found.findings

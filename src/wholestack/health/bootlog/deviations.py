@@ -41,7 +41,7 @@ class Deviation:
     wording: str
     source: str
     place: float
-    """In the log, or of a missing line in the mean order of the units."""
+    """In the log, or of a missing or moved line in the mean order of the units."""
     evidence: tuple[str, ...]
     """The line, and what was expected instead."""
     support: str
@@ -153,7 +153,7 @@ class Comparison:
                     line=line,
                     wording=expectations.model.wordings[unit.wording].text,
                     source=unit.source,
-                    place=self._units[moved.unit],
+                    place=self._rank_of(moved.unit),
                     evidence=(line, f"came {came}, and always came {always}: {other}"),
                     support=f"{moved.support} of {moved.support} boots that have both",
                 )
@@ -186,7 +186,9 @@ class Comparison:
         wording, count = expected.wording, self._counts[index]
         places = self._lines.get(index, [])
         new = [place for place in places if not self._at(place).exact]
-        if new and (absent or expected.closed):
+        # So many lines beside those that are always the same are new in every boot.
+        usual = wording.most - len(expected.fixed)
+        if len(new) > usual and (absent or expected.closed):
             return self._changed(expected, new, absent)
         if absent:
             return [self._absent(unit, expected) for unit in absent]
