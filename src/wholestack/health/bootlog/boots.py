@@ -36,7 +36,7 @@ _SUPPRESSED = re.compile(
 )
 _SUPPRESSED_WORDS = ("uppress", "issed ", "overrun", "rate limit", "dropped")
 """One of these is in every such line."""
-_HEADS = re.compile(r"Linux version |^-- ", re.MULTILINE)
+_BEGINNINGS = ("Linux version ", "-- ")
 _VERSION = re.compile(r"Linux version (\S{1,200})")
 _EPOCH = re.compile(r"audit\(1\d{9}\.|UTC \(1\d{9}\)")
 _FORMATS = {0: "ISO dates", 2: "dmesg -T", 3: "seconds since boot", 4: "syslog dates", 5: "/dev/kmsg"}
@@ -153,7 +153,9 @@ class _Reader:
         table = columns(text.removesuffix("\n"))
         says_suppressed = any(word in text for word in _SUPPRESSED_WORDS)
         start = 0
-        for place in self._turns(table, says_begin=_HEADS.search(text) is not None):
+        for place in self._turns(table, says_begin=any(word in text for word in _BEGINNINGS)):
+            if self._is_behind_window and not table.message[place].startswith(_BEGINNINGS):
+                continue
             self._keep(table, start, place, says_suppressed)
             yield from self._turn(table, place)
             start = place
@@ -175,8 +177,7 @@ class _Reader:
         """Lines at which a boot may begin, or the time matters: each once, in order."""
         found: set[int] = set()
         if says_begin:
-            heads = ("Linux version ", "-- ")
-            found.update(place for place, message in enumerate(table.message) if message.startswith(heads))
+            found.update(place for place, message in enumerate(table.message) if message.startswith(_BEGINNINGS))
         if any(table.iso) or any(table.ctime) or any(table.syslog):
             stamps = list(zip(*table[:6], strict=True))
             found.update(place for place in range(1, len(stamps)) if stamps[place] != stamps[place - 1])
@@ -184,6 +185,11 @@ class _Reader:
         else:
             found.update(self._turns_of_uptime(table))
         return sorted(found)
+
+    @property
+    def _is_behind_window(self) -> bool:
+        """The date matters no more, only where the next boot begins."""
+        return self._clock not in ("uptime", "none") and self._elapsed_s > self._window_s
 
     def _turns_of_uptime(self, table: Columns) -> Iterator[int]:
         """Where the seconds since boot fall back, or pass the window."""
@@ -204,27 +210,27 @@ class _Reader:
         """Move the clock on, and begin a boot where one begins."""
         message = table.message[place]
         jump = self._pass_time(tuple(column[place] for column in table[:6]))
-        if jump == "boot" and self._boot.messages:
-            yield self._let_go()
-        elif jump == "jump":
-            self._boot.jumps.append(message)
-        if message.startswith(("Linux version ", "-- ")) and begins_boot(message):
+        if message.startswith(_BEGINNINGS) and begins_boot(message):
             if len(self._boot.messages) > BEGINNING_LINES or self._boot.kernel:
                 host = self._boot.host
                 yield self._let_go()
                 self._boot.host = host
             if (version := _VERSION.match(message)) is not None:
                 self._boot.kernel, self._boot.begun = version[1], True
+        elif jump == "boot" and self._boot.messages:
+            yield self._let_go()
+        elif jump == "jump":
+            self._boot.jumps.append(message)
 
     def _keep(self, table: Columns, start: int, end: int, says_suppressed: bool) -> None:
         """Lines of one moment, or of seconds since boot within the window."""
         boot = self._boot
+        if self._elapsed_s > self._window_s:
+            boot.later += end - start
+            return
         messages: Sequence[str] = table.message[start:end]
         if self._from_kernel or any(table.origin[start:end]) or any(table.syslog[start:end]):
             messages = self._of_kernel(table, start, end)
-        if self._elapsed_s > self._window_s:
-            boot.later += len(messages)
-            return
         kept = list(map(str.rstrip, messages))
         if "" in kept or (kept and kept[0].startswith("-- ")):
             kept = [message for message in kept if message and not message.startswith("-- ")]
