@@ -62,6 +62,18 @@ def test_what_varies_is_told_from_what_does_not():
     assert memory.support == "20 of 20 boots on 5 hosts"
 
 
+def test_one_of_a_few_values_is_as_good_as_another_but_no_new_one():
+    learner = Learner()
+    for seed in range(20):
+        firmware = "22.1" if seed < 10 else "22.2"  # the same for many boots on end
+        text = dressed([*written(seed), f"nic: firmware {firmware}, {seed * 7919} pages"])
+        learner.add(read(text)[0], host=f"node{seed % 5}")
+    by_text = {each.wording.text: each for each in Expectations(learner.model()).expected}
+    nic = by_text["nic: firmware <#>, <#> pages"]
+    assert nic.slots == (0,)
+    assert nic.wording.slots[0] == {"22.1": 10, "22.2": 10}
+
+
 def test_a_line_that_not_every_boot_has_is_not_expected():
     assert not any("corrupted" in unit.text for unit in Expectations(learnt()).units)
 

@@ -57,11 +57,7 @@ def decided(accepted: Iterable[Acceptance], deviation: Deviation) -> Acceptance 
 
 
 def _is_about(decision: Acceptance, deviation: Deviation) -> bool:
-    """A line with another value is another line; of an unknown or missing wording the numbers may differ."""
-    if deviation.kind == "value":
-        return decision.line == deviation.line
-    return (
-        decision.line == deviation.line
-        or decision.wording == deviation.wording == deviation.line
-        or (deviation.kind == "unknown" and decision.wording == deviation.wording)
-    )
+    """The very line, or a missing wording; of an unknown line the numbers may differ, of no other."""
+    if deviation.line in (decision.line, decision.wording):
+        return True
+    return deviation.kind == "unknown" and decision.wording == deviation.wording

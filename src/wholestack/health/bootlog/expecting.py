@@ -57,7 +57,7 @@ class Familiar:
     """Whether its values have to be looked at: it is new, or its wording has values that are judged."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
     """What is expected of one wording."""
 
@@ -75,6 +75,8 @@ class Expected:
     """All its lines were the same in every boot, and in enough of them: another one is another value."""
     slots: tuple[int, ...]
     """Places of values that are judged beyond the exact lines."""
+    once: tuple[int, ...]
+    """Units that come once a boot: of a line that is said again, where it came first tells little."""
 
 
 class Expectations:
@@ -155,12 +157,23 @@ class Expectations:
         slots = () if closed else slots
         units = [self._new_unit(text_of(wording, each), index) for each in fixed]
         own = self._new_unit(wording.text, index) if always and wording.least > len(fixed) else -1
+        once = tuple(unit for unit, each in zip(units, fixed, strict=True) if each.once)
         unit_of = dict(zip((each.place for each in fixed), units, strict=True))
         for each in wording.variants:
             known = Familiar(index, unit_of.get(each.place, own), True, each.values, bool(slots))
             self._exact[text_of(wording, each)] = known
         self.expected.append(
-            Expected(wording, boots, self._support(boots, hosts), always, tuple(units), own, closed, slots)
+            Expected(
+                wording=wording,
+                boots=boots,
+                support=self._support(boots, hosts),
+                always=always,
+                fixed=tuple(units),
+                unit=own,
+                closed=closed,
+                slots=slots,
+                once=(*once, own) if own >= 0 and wording.most == len(fixed) + 1 else once,
+            )
         )
 
     def _new_unit(self, text: str, wording: int) -> int:
@@ -194,12 +207,13 @@ class Expectations:
         whole = {boot.id for boot in self.model.boots if boot.whole or self.only_parts}
         orders = [order for order in self.model.orders if order.boot in whole]
         unit_of = self._units_by_place()
+        once = {unit for each in self.expected for unit in each.once}
         places = np.full((len(self.units), len(orders)), np.nan)
         for column, order in enumerate(orders):
             rank = 0
             for place in order.places:
                 unit = unit_of.get(place, unit_of.get(place - place % STRIDE, -1))
-                if unit >= 0 and np.isnan(places[unit, column]):
+                if unit in once and np.isnan(places[unit, column]):
                     places[unit, column] = rank
                     rank += 1
         return learn_precedence(places, [device(unit.text) for unit in self.units])

@@ -32,7 +32,7 @@ MOST_CACHED = 200_000
 class _Line:
     """An exact line."""
 
-    __slots__ = ("boots", "count", "place", "seen", "values", "wording")
+    __slots__ = ("boots", "count", "once", "place", "seen", "values", "wording")
 
     def __init__(self, wording: "_Wording", values: tuple[str, ...], place: int) -> None:
         self.wording = wording
@@ -40,6 +40,7 @@ class _Line:
         self.place = place
         """-1 if it is not kept."""
         self.boots = 0
+        self.once = True
         self.seen = -1
         self.count = 0
 
@@ -149,6 +150,7 @@ class Learner:
             for variant in each.variants:
                 line = _Line(wording, variant.values, variant.place)
                 line.boots = mask_of(variant.boots)
+                line.once = variant.once
                 wording.lines[variant.values] = line
             self._wordings[each.text] = wording
         self._orders = [(order.boot, order.places) for order in model.orders]
@@ -162,6 +164,7 @@ class Learner:
             line = get(message) or self._new(message)
             if line.seen == index:
                 line.count += 1
+                line.once = False
                 continue
             line.seen = index
             line.count = 1
@@ -275,7 +278,8 @@ def _record(wording: _Wording) -> Wording:
         least=wording.least,
         most=wording.most,
         variants=tuple(
-            Variant(values=line.values, boots=f"{line.boots:x}", place=line.place) for line in wording.lines.values()
+            Variant(values=line.values, boots=f"{line.boots:x}", place=line.place, once=line.once)
+            for line in wording.lines.values()
         ),
         complete=wording.complete,
         slots=tuple(None if slot is None else dict(slot) for slot in wording.slots),

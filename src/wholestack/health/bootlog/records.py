@@ -36,6 +36,8 @@ class Variant(Record):
     """Mask."""
     place: int
     """Its number in orders."""
+    once: bool
+    """Whether no boot said it twice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
