@@ -51,3 +51,5 @@ def test_who_speaks_and_about_what():
     assert device("mlx5_core 0000:1a:00.0: firmware") == "mlx5_core 0000:1a:00.0"
     assert device("ACPI: Core revision 20210730") == ""
     assert device("systemd[1]: Mounted /boot") == ""
+    assert device("x86/fpu: Supporting XSAVE feature") == ""
+    assert device("usb 1-1.4: device descriptor read") == "usb 1-1.4"

@@ -24,7 +24,7 @@ _IDENTITY = re.compile(
     re.IGNORECASE,
 )
 _SOURCE = re.compile(r"[\w\-./]*(?:<#>[\w\-./]*)*")
-_DEVICE = re.compile(r"[^:\[\]]*\d")
+_DEVICE = re.compile(r"[^\[\]]*\d[0-9a-f]*\)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,4 +67,4 @@ def device(message: str) -> str:
     What the kernel says of one device it says in one thread, so the order of such lines is no matter of luck.
     """
     head, separator, _ = message[:60].partition(": ")
-    return head if separator and _DEVICE.match(head) else ""
+    return head if separator and _DEVICE.fullmatch(head) else ""

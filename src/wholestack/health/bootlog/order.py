@@ -1,7 +1,7 @@
 """Which line comes before which, as far as that always held; and which lines of a boot broke it.
 
 Drivers that start side by side make part of the order a matter of luck. A pair counts where it held in every boot whose
-order is kept, and held clearly: the least distance is twice the range of distances, or both lines are of one device,
+order is kept, and held clearly: the least distance is three times the range of them, or both lines are of one device,
 which the kernel brings up in one thread. Not all pairs are looked at: each line with its nearest ones, then with ever
 farther ones, some 60 of each line, so the work grows with the number of lines and not with its square.
 """
@@ -16,9 +16,9 @@ NEAR = 32
 """Neighbours in the mean order that are all looked at; beyond, distances grow by a quarter."""
 FEWEST_TOGETHER = 5
 """Boots in which both lines came."""
-CLEAR = 2.0
-"""Least distance over the range of distances. Delays have long tails: what lies two ranges beyond all that was seen is
-rare even if they are exponential (one in some 10,000 after 20 boots)."""
+CLEAR = 3.0
+"""Least distance over the range of distances. Delays have long tails: what lies three ranges beyond all that was seen is
+rare even if they are exponential (one in some 100,000 after 20 boots)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
