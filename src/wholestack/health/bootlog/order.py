@@ -17,8 +17,8 @@ NEAR = 32
 FEWEST_TOGETHER = 5
 """Boots in which both lines came."""
 CLEAR = 3.0
-"""Least distance over the range of distances. Delays have long tails: what lies three ranges beyond all that was seen is
-rare even if they are exponential (one in some 100,000 after 20 boots)."""
+"""Least distance over the range of distances. Delays have long tails: what lies three ranges beyond all that was seen
+is rare even if they are exponential (one in some 100,000 after 20 boots)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
