@@ -273,9 +273,8 @@ def speed(seed: int, boots: int, files: Sequence[Path]) -> None:
         lines = sum(text.count(b"\n") for text in texts)
         judged_lines = sum(text.count(b"\n") for text in fresh)
         learnt_s, judged_s = (min(each) for each in zip(*(_timed(texts, fresh) for _ in range(REPEATS)), strict=True))
-        print(
-            f"{name:<26} {lines:8d} lines: learns {lines / learnt_s:9,.0f} a second, judges {judged_lines / judged_s:9,.0f}"
-        )
+        rates = f"learns {lines / learnt_s:9,.0f} a second, judges {judged_lines / judged_s:9,.0f}"
+        print(f"{name:<26} {lines:8d} lines: {rates}")
 
 
 def _timed(texts: Sequence[bytes], fresh: Sequence[bytes]) -> tuple[float, float]:
