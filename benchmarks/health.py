@@ -26,9 +26,11 @@ import argparse
 import asyncio
 import collections
 import json
+import multiprocessing
 import os
 import random
 import resource
+import statistics
 import sys
 import tempfile
 import time
@@ -70,6 +72,18 @@ def cpu_s() -> float:
     return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
 
 
+def reference_s(processes: int) -> float:
+    """CPU seconds of a fixed loop, the mean over so many processes at once, before and after what it is set beside."""
+    with multiprocessing.get_context("spawn").Pool(processes) as pool:
+        return statistics.mean(pool.map(loop_s, range(8 * processes), chunksize=1))
+
+
+def loop_s(_: int) -> float:
+    began = time.process_time()
+    sum(range(10**7))
+    return time.process_time() - began
+
+
 def speed(hosts: int, seed: int, folder: Path, processes: int) -> dict[str, object]:
     fleet = Fleet(hosts, seed=seed)
     fleet.inject_mixture()
@@ -77,12 +91,11 @@ def speed(hosts: int, seed: int, folder: Path, processes: int) -> dict[str, obje
     names, now = fleet.hosts(), fleet.now
     remote = render_all(fleet, COMMANDS)
     del fleet
-    reference = time.process_time()
-    sum(range(10**7))
-    reference = time.process_time() - reference
+    reference = reference_s(max(1, processes))
     began, used = time.monotonic(), cpu_s()
     found = swept(names, remote, folder / "speed", now=now, processes=processes)
     seconds, cpu = time.monotonic() - began, cpu_s() - used
+    reference = (reference + reference_s(max(1, processes))) / 2
     return {
         "hosts": hosts,
         "seed": seed,
@@ -92,6 +105,8 @@ def speed(hosts: int, seed: int, folder: Path, processes: int) -> dict[str, obje
         "cpu_s": round(cpu, 1),
         "cpu_ms_a_host": round(1000 * cpu / hosts, 1),
         "sum_range_1e7_s": round(reference, 3),
+        "seconds_in_loops": round(seconds / reference),
+        "cpu_in_loops": round(cpu / reference),
         "rendered_mb": round(remote.size_bytes / 1e6),
         "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
         "peak_child_mb": round(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024),

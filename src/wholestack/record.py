@@ -7,7 +7,7 @@ is why records have slots: without them msgspec leaves defaults on the class and
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
 from typing import Any, ClassVar, TypeVar
 
 import msgspec
@@ -43,7 +43,8 @@ def to_builtins(record: Record) -> dict[str, Any]:
         RecordError: a number is NaN or infinite; the message names its path.
     """
     plain: dict[str, Any] = msgspec.to_builtins(record)
-    _refuse_non_finite(plain, type(record).__name__)
+    if (found := _not_finite(plain)) is not None:
+        raise RecordError(f"{type(record).__name__}{found}: a record holds finite numbers only")
     return {"schema": record.SCHEMA, **plain} if record.SCHEMA else plain
 
 
@@ -85,7 +86,9 @@ def from_builtins(kind: type[R], raw: Any, *, where: str = "") -> R:
         record = msgspec.convert(body, kind)
     except msgspec.ValidationError as error:
         raise RecordError(f"{where}: {error}") from error
-    _refuse_unknown(body, msgspec.to_builtins(record), where)
+    if (found := _unknown(body, msgspec.to_builtins(record))) is not None:
+        place, key, known = found
+        raise RecordError(f"{where}{place}: unknown key {key!r}", remedy=f"known are: {', '.join(map(str, known))}")
     return record
 
 
@@ -95,25 +98,34 @@ def digest(*parts: Any) -> str:
     return hashlib.sha256(msgspec.json.encode(canonical, order="deterministic")).hexdigest()[:16]
 
 
-def _refuse_non_finite(value: Any, path: str) -> None:
+_PLAIN = (str, int, bool, type(None))
+
+
+def _not_finite(value: Any) -> str | None:
+    """Where below ``value`` a number is not finite, and what it is; made up on the way back, since none mostly is."""
     if isinstance(value, float):
-        if not math.isfinite(value):
-            raise RecordError(f"{path} is {value}: a record holds finite numbers only")
-    elif isinstance(value, Mapping):
+        return None if math.isfinite(value) else f" is {value}"
+    if isinstance(value, dict):
         for key, inner in value.items():
-            _refuse_non_finite(inner, f"{path}.{key}")
-    elif isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+            if type(inner) not in _PLAIN and (found := _not_finite(inner)) is not None:
+                return f".{key}{found}"
+    elif isinstance(value, list | tuple):
         for index, inner in enumerate(value):
-            _refuse_non_finite(inner, f"{path}[{index}]")
+            if type(inner) not in _PLAIN and (found := _not_finite(inner)) is not None:
+                return f"[{index}]{found}"
+    return None
 
 
-def _refuse_unknown(raw: Any, known: Any, path: str) -> None:
-    """A key that the record did not take over when it was built from ``raw`` is unknown to it."""
+def _unknown(raw: Any, known: Any) -> tuple[str, str, Iterable[Any]] | None:
+    """Where ``raw`` has a key that the record built from it did not take over, the key, and those that it knows."""
     if isinstance(raw, dict) and isinstance(known, dict):
-        for key in raw:
+        for key, inner in raw.items():
             if key not in known:
-                raise RecordError(f"{path}: unknown key {key!r}", remedy=f"known are: {', '.join(map(str, known))}")
-            _refuse_unknown(raw[key], known[key], f"{path}.{key}")
+                return "", key, known
+            if type(inner) not in _PLAIN and (found := _unknown(inner, known[key])) is not None:
+                return f".{key}{found[0]}", found[1], found[2]
     elif isinstance(raw, list) and isinstance(known, list | tuple):
         for index, (left, right) in enumerate(zip(raw, known, strict=False)):
-            _refuse_unknown(left, right, f"{path}[{index}]")
+            if type(left) not in _PLAIN and (found := _unknown(left, right)) is not None:
+                return f"[{index}]{found[0]}", found[1], found[2]
+    return None

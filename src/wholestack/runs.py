@@ -6,6 +6,7 @@ rename. Resume, report and ``wholestack why`` only read it. One live process at 
 
 import fcntl
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -139,9 +140,15 @@ class RunDirectory(RunReader):
 
     def append(self, name: str, record: Record) -> None:
         """One record onto a journal; on return it is on the disk. A journal holds one class of record."""
+        self.extend(name, (record,))
+
+    def extend(self, name: str, records: Sequence[Record]) -> None:
+        """Several at the price of one: on return all are on the disk, on an error none is."""
+        if not records:
+            return
         if name not in self._writers:
-            self._writers[name] = JournalWriter(self.path / name, type(record))
-        self._writers[name].append(record)
+            self._writers[name] = JournalWriter(self.path / name, type(records[0]))
+        self._writers[name].extend(records)
 
     def seal(self, claim: Claim) -> Claim:
         """Put a claim on the disk and hand it back."""

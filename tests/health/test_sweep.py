@@ -186,23 +186,23 @@ def test_a_sweep_that_has_ended_asks_nobody(tmp_path):
 
 
 def test_an_error_of_ours_ends_the_sweep_and_keeps_what_was_done(tmp_path, monkeypatch):
-    monkeypatch.setattr(sweep, "_append", _full_after(2))
+    monkeypatch.setattr(RunDirectory, "extend", _full_after(2))
     with pytest.raises(RunDirectoryError, match="disk full"):
         fleets.run(tmp_path / "s", NAMES, concurrency=1)
     assert len(RunReader(tmp_path / "s").journal(RESULTS, HostResult)) == 2
 
 
 def _full_after(count):
-    real, left = sweep._append, [count]
+    real, left = RunDirectory.extend, [count]
 
-    def append(run, results):
-        for each in results:
+    def extend(run, name, records):
+        for each in records:
             if not left[0]:
                 raise RunDirectoryError("disk full")
             left[0] -= 1
-            real(run, [each])
+            real(run, name, [each])
 
-    return append
+    return extend
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u20
 
 def printable(text: str) -> str:
     """The text with every character that could steer a terminal, or cannot be encoded, replaced by U+FFFD."""
-    return _CONTROL.sub("\ufffd", text).replace("\n", " ").replace("\t", " ")
+    # Nothing that Python calls printable is among them; most texts are, and a host has thousands.
+    return text if text.isprintable() else _CONTROL.sub("\ufffd", text).replace("\n", " ").replace("\t", " ")
 
 
 def is_number(value: object) -> bool:

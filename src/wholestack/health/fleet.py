@@ -18,6 +18,7 @@ beyond that is named too, unless more than :data:`FEW_SHARE` of its host's are.
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import Literal
 
 import numpy as np
@@ -49,7 +50,7 @@ HARDWARE = ("host.product", "gpu.name", "cpu.model")
 Side = Literal["high", "low"]
 Causes = Mapping[str, tuple[Cause, str]]
 """By code: the cause, and the name of the check that says it."""
-_Row = tuple[HostResult, NDArray[np.float64], tuple[int, ...]]
+_Row = tuple[HostResult, tuple[float, ...], tuple[int, ...]]
 """A host, its values of one measure, and the places of their parts."""
 Found = Iterator[tuple[str, CheckSymptom]]
 """Name of the host, and what it shows beside others."""
@@ -244,13 +245,13 @@ def _tests(members: Sequence[HostResult], kind: str) -> list[_Test]:
     for member in members:
         for seen in member.measures:
             key = (seen.name, seen.cause, seen.bad, seen.least, seen.certain)
-            by_measure[key].append((member, np.array(seen.values), seen.parts))
+            by_measure[key].append((member, seen.values, seen.parts))
     tests: list[_Test] = []
     for (name, cause, bad, least, certain), rows in by_measure.items():
         if len(rows) < FEWEST_HOSTS:
             continue
         sides: tuple[Side, ...] = ("high", "low") if bad == "both" else ("low",) if bad == "low" else ("high",)
-        several = float(np.median([len(values) for _, values, _ in rows])) >= NEIGHBOURS
+        several = median([len(values) for _, values, _ in rows]) >= NEIGHBOURS
         for side in sides:
             hosts = tuple(_middle(name, row) if several else _worst(name, side, row) for row in rows)
             test = _Test(
@@ -274,7 +275,7 @@ def _tests(members: Sequence[HostResult], kind: str) -> list[_Test]:
 def _middle(name: str, row: _Row) -> _Reading:
     """A host by the median of its parts."""
     member, values, _ = row
-    middle = float(np.median(values))
+    middle = median(values)
     says = f"{name}: median of {len(values)} parts {_short(middle)}"
     return _Reading(host=member.host, part=HOST, value=middle, says=says)
 
@@ -282,8 +283,8 @@ def _middle(name: str, row: _Row) -> _Reading:
 def _worst(name: str, side: Side, row: _Row) -> _Reading:
     """A host by the worst of its few parts."""
     member, values, parts = row
-    place = int(np.argmax(values) if side == "high" else np.argmin(values))
-    value = float(values[place])
+    value = max(values) if side == "high" else min(values)
+    place = values.index(value)
     return _Reading(host=member.host, part=member.parts[parts[place]], value=value, says=f"{name} is {_short(value)}")
 
 
@@ -292,16 +293,17 @@ def _beside_neighbours(name: str, rows: Sequence[_Row]) -> Iterator[_Reading]:
     by_place: dict[str, list[float]] = defaultdict(list)
     for member, values, parts in rows:
         if len(values) >= NEIGHBOURS:
-            for number, value in zip(parts, values - np.median(values), strict=True):
-                by_place[member.parts[number].identity].append(float(value))
-    usual = {place: float(np.median(all_of)) for place, all_of in by_place.items() if len(all_of) >= FEWEST_HOSTS}
+            middle = median(values)
+            for number, value in zip(parts, values, strict=True):
+                by_place[member.parts[number].identity].append(value - middle)
+    usual = {place: median(all_of) for place, all_of in by_place.items() if len(all_of) >= FEWEST_HOSTS}
     for member, values, parts in rows:
         if len(values) >= NEIGHBOURS:
-            middle = float(np.median(values))
+            middle = median(values)
             for number, value in zip(parts, values, strict=True):
                 part = member.parts[number]
-                says = f"{name} is {_short(float(value))}, median of its {len(values)} neighbours {_short(middle)}"
-                beside = float(value) - middle - usual.get(part.identity, 0.0)
+                says = f"{name} is {_short(value)}, median of its {len(values)} neighbours {_short(middle)}"
+                beside = value - middle - usual.get(part.identity, 0.0)
                 yield _Reading(host=member.host, part=part, value=beside, says=says)
 
 

@@ -154,19 +154,23 @@ class Memory:
 
     def _verdict(self, counter: Counter, levels: Levels, now_is: Status, window: "Window") -> Growth:
         now = int(self._seen.now)
-        reached: dict[Status, bool] = {"fail": now_is == "fail", "warn": now_is != "ok"}
-        # A clock that went back must not keep a fault for ever: what lies ahead of now is taken for now.
-        alarms = {
-            name: now if yes else min(self._value(counter, f".{name}_at", 0), now) for name, yes in reached.items()
-        }
-        fresh = {name: at for name, at in alarms.items() if at and now - at < levels.quiet_h * S_PER_H}
+        fresh: dict[Status, int] = {}
+        for alarm, tail, reached in _ALARMS:
+            # A clock that went back must not keep a fault for ever: what lies ahead of now is taken for now.
+            at = now if now_is in reached else min(self._value(counter, tail, 0), now)
+            if at and now - at < levels.quiet_h * S_PER_H:
+                fresh[alarm] = at
         status: Status = next(iter(fresh), "ok")
         says = window.says(counter)
         if fresh and now_is == "ok":
             says += f"; last above the limit {(now - fresh[status]) / S_PER_H:.1f} h ago, {levels.quiet_h:g} h heal it"
-        kept = {"": counter.value, ".base": window.base, ".base_at": window.base_at}
-        kept |= {f".{name}_at": at for name, at in fresh.items()}
-        keep = tuple(Counter(name=counter.name + tail, value=value, part=counter.part) for tail, value in kept.items())
+        name, part = counter.name, counter.part
+        keep = (
+            counter,
+            Counter(name=f"{name}.base", value=window.base, part=part),
+            Counter(name=f"{name}.base_at", value=window.base_at, part=part),
+            *(Counter(name=f"{name}.{alarm}_at", value=at, part=part) for alarm, at in fresh.items()),
+        )
         return Growth(delta=window.delta, hours=window.hours, since=window.since, status=status, says=says, keep=keep)
 
     def _value(self, counter: Counter, tail: str, default: int) -> int:
@@ -189,6 +193,13 @@ class Window:
         if self.delta is None:
             return f"{counter.name} {counter.value} (since when is not known)"
         return f"{counter.name} {counter.value} (+{self.delta} in {self.hours:.1f} h since {self.since})"
+
+
+_ALARMS: tuple[tuple[Status, str, tuple[Status, ...]], ...] = (
+    ("fail", ".fail_at", ("fail",)),
+    ("warn", ".warn_at", ("fail", "warn")),
+)
+"""What is remembered of an alarm, the worse first: the tail of the counter that holds when, and what renews it."""
 
 
 def _status(levels: Levels, share: float) -> Status:

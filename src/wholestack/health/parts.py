@@ -3,6 +3,7 @@
 import hashlib
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from wholestack.record import Record
@@ -55,8 +56,10 @@ def _fitting(key: str) -> str:
 
 
 HOST = Part(kind="host")
+_PCI = re.compile(r"(?:PCI:)?(?:([0-9a-f]{4,8}):)?([0-9a-f]{1,2}):([0-9a-f]{1,2})(?:\.([0-9a-f]))?", re.IGNORECASE)
 
 
+@lru_cache(maxsize=4096)
 def pci_key(address: str) -> str:
     """One spelling of a PCI address: ``00000000:9B:00.0``, ``PCI:0000:9b:00`` and ``9b:00.0`` are ``0000:9b:00``.
 
@@ -65,11 +68,7 @@ def pci_key(address: str) -> str:
     Raises:
         ValueError: it is no PCI address.
     """
-    found = re.fullmatch(
-        r"(?:PCI:)?(?:([0-9a-f]{4,8}):)?([0-9a-f]{1,2}):([0-9a-f]{1,2})(?:\.([0-9a-f]))?",
-        address.strip(),
-        re.IGNORECASE,
-    )
+    found = _PCI.fullmatch(address.strip())
     if found is None:
         raise ValueError(f"{address[:40]!r} is no PCI address")
     domain, bus, device, function = found.groups()

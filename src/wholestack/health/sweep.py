@@ -205,7 +205,7 @@ class _Asking:
                 waiting.append(self._done.get_nowait())
             ended = waiting[-1] is None
             results = [each for each in waiting if each is not None]
-            await asyncio.to_thread(_append, self._run, results)
+            await asyncio.to_thread(self._run.extend, RESULTS, results)
             for each in results:
                 self._keep(each)
 
@@ -216,11 +216,6 @@ def _ours(group: BaseExceptionGroup[BaseException]) -> Iterator[WholestackError]
             yield from _ours(each)
         elif isinstance(each, WholestackError):
             yield each
-
-
-def _append(run: RunDirectory, results: Sequence[HostResult]) -> None:
-    for each in results:
-        run.append(RESULTS, each)
 
 
 def _slim(result: HostResult) -> HostResult:

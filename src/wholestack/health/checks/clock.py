@@ -144,8 +144,10 @@ def _log_ahead(now: float, seen: Seen) -> str:
     """The kernel's newest dated line, where the log has ISO dates with a time zone."""
     log = seen.outputs.get("kernel_log")
     dates = _ISO.findall(log.stdout[-20_000:].decode(errors="replace")) if log is not None else []
+    # Within a zone the latest date is the greatest text; a log has one zone, or two.
+    latest = {zone: date for date, zone in sorted(dates)}
     try:
-        newest = max((datetime.fromisoformat(date + zone).timestamp() for date, zone in dates), default=now)
+        newest = max((datetime.fromisoformat(date + zone).timestamp() for zone, date in latest.items()), default=now)
     except (ValueError, OverflowError):
         return ""
     return f"the kernel's log reaches {_date(newest)}" if newest - now >= seen.limit(SKEW_S) else ""

@@ -201,21 +201,30 @@ def _state_traits(seen: Seen) -> Iterator[Trait]:
 
 def _judge_errors(seen: Seen) -> Iterator[Symptom]:
     raise_if_hung(seen)
-    known = _parts(seen)
-    for each in seen.of(ERRORS):
-        total = _total(each)
+    for each, gpu in _links(seen):
         ends = [f"{name}: {count}" for name, count in each.counts.items() if count in _ENDS]
-        part = _link_part(_gpu_part(each.index, each.uuid, known), each.link)
+        part = _link_part(gpu, each.link)
         if ends:
             yield Symptom(cause=SATURATED, part=part, evidence=tuple(ends))
         if each.unread:
             yield Symptom(cause=FIELD, part=part, evidence=each.unread)
-        growth = None if ends else _growth(total, part, seen)
+        growth = None if ends else _growth(_total(each), part, seen)
         if growth is None or growth.status == "ok":
             continue
         cause = ERROR_STORM if growth.status == "fail" else ERROR_RATE
         shown = ", ".join(f"{name} {count}" for name, count in each.counts.items() if count and _is_error(name))
         yield Symptom(cause=cause, part=part, evidence=(f"{growth.says}: {shown or 'cleared since'}",))
+
+
+def _links(seen: Seen) -> Iterator[tuple[LinkErrors, Part]]:
+    """Every link that told its errors, with its GPU, which is looked up once for all its links."""
+    known = _parts(seen)
+    gpus: dict[tuple[int, str], Part] = {}
+    for each in seen.of(ERRORS):
+        key = (each.index, each.uuid)
+        if key not in gpus:
+            gpus[key] = _gpu_part(each.index, each.uuid, known)
+        yield each, gpus[key]
 
 
 def _is_error(name: str) -> bool:
@@ -236,10 +245,8 @@ def _growth(total: int, part: Part, seen: Seen) -> Growth | None:
 
 
 def _error_counters(seen: Seen) -> Iterator[Counter]:
-    known = _parts(seen)
     asked: dict[str, None] = {}
-    for each in seen.of(ERRORS):
-        gpu = _gpu_part(each.index, each.uuid, known)
+    for each, gpu in _links(seen):
         asked[gpu.identity] = None
         full = any(count in _ENDS for count in each.counts.values())
         growth = None if full else _growth(_total(each), _link_part(gpu, each.link), seen)

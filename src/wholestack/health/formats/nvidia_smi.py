@@ -149,7 +149,9 @@ def _kind_of(text: str) -> Kind:
 def reading(gpu: Gpu, *paths: str) -> Reading:
     """The first of the paths that is there; a parent that holds one text (``N/A``) speaks for all below it."""
     for path in paths:
-        text = _lookup(gpu.fields, path)
+        text = gpu.fields.get(path)
+        if text is None:
+            text = _above(gpu.fields, path)
         if text is not None:
             return _taken(text) if len(text) <= LONGEST else Reading(kind="word", text=text)
     return MISSING
@@ -181,7 +183,8 @@ def read_xml(text: str) -> Smi:
     begin, end = text.find("<nvidia_smi_log"), text.rfind("</nvidia_smi_log>")
     if end < begin:
         raise UnreadableError("the document is cut: its last tag is missing")
-    if "<!ENTITY" in text or re.search(r"<!DOCTYPE[^>\[]{0,400}\[", text):
+    # After the root element has begun, the parser itself refuses a DOCTYPE.
+    if "<!ENTITY" in text or re.search(r"<!DOCTYPE[^>\[]{0,400}\[", text[:begin]):
         raise UnreadableError("the document declares entities")
     root = _parse(text[begin:end] + "</nvidia_smi_log>")
     gpus = tuple(_gpu(element, index) for index, element in enumerate(root.findall("gpu")))
@@ -217,8 +220,9 @@ def lost_of(smi: Smi) -> Iterator[Lost]:
             yield Lost(key=gpu.key, line=f"{gpu.key}: {'; '.join(said[:3])}")
 
 
-def _lookup(fields: dict[str, str], path: str) -> str | None:
-    text = fields.get(path)
+def _above(fields: dict[str, str], path: str) -> str | None:
+    """The text of the nearest parent that holds one."""
+    text = None
     while text is None and "/" in path:
         path = path.rpartition("/")[0]
         text = fields.get(path)
@@ -264,12 +268,12 @@ def _gpu(element: ElementTree.Element, index: int) -> Gpu:
 
 def _flatten(element: ElementTree.Element, prefix: str, fields: dict[str, str]) -> None:
     for child in element:
-        if child.tag in _SKIPPED:
-            continue
+        tag, text = child.tag, child.text
         if len(child):
-            _flatten(child, f"{prefix}{child.tag}/", fields)
-        else:
-            fields[f"{prefix}{child.tag}"] = (child.text or "").strip()
+            if tag not in _SKIPPED:
+                _flatten(child, f"{prefix}{tag}/", fields)
+        elif tag not in _SKIPPED:
+            fields[prefix + tag] = text.strip() if text else ""
 
 
 def _processes(element: ElementTree.Element) -> Iterator[Process]:

@@ -12,6 +12,7 @@ from wholestack.health.probe import UnreadableError
 from wholestack.remote.batch import Output
 
 _LINE = re.compile(r"^([^\s:]{1,200}):(.*)$", re.MULTILINE)
+_NUMBER = re.compile(r"[ \t]*-?[0-9]{1,20}[ \t]*")
 
 
 def read_tree(text: str) -> dict[str, str]:
@@ -93,4 +94,4 @@ def _says_gone(line: str, path: str) -> bool:
 
 def number(text: str | None) -> int | None:
     """A whole number, decimal, at most 20 digits; ``None`` for anything else."""
-    return int(text) if text is not None and re.fullmatch(r"[ \t]*-?[0-9]{1,20}[ \t]*", text) else None
+    return int(text) if text is not None and _NUMBER.fullmatch(text) else None
