@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from wholestack.cli import health_history
+from wholestack.cli import health_history, health_operations
 from wholestack.cli.output import code_for, findings_document, print_json, read_text
 from wholestack.finding import EXIT_OK, Finding
 from wholestack.health import catalog
@@ -43,6 +43,9 @@ app.command(
 app.command(health_history.history)
 app.command(health_history.fleet)
 app.command(health_history.silence)
+app.command(health_operations.stories)
+app.command(health_operations.drain)
+app.command(health_operations.undrain)
 
 
 @app.command

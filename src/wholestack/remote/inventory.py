@@ -17,6 +17,9 @@ The native form::
     [[hosts]]                      # one host with fields of its own; may also name one of above, to refine it
     name = "gpu007"
     address = "10.0.3.7"
+
+    [drain]                        # for `wholestack health drain`, nothing to do with which hosts there are
+    floor = "90%"
 """
 
 import tomllib
@@ -96,7 +99,8 @@ def read_toml(text: str, *, where: str) -> tuple[Host, ...]:
         raw = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InputError(f"{where}: {error}") from error
-    _known(raw, ("defaults", "kinds", "places", "hosts"), where)
+    _known(raw, ("defaults", "kinds", "places", "hosts", "drain"), where)
+    _known(_table(raw.get("drain", {}), f"{where}: drain"), ("floor",), f"{where}: drain")
     defaults = _fields(raw.get("defaults", {}), _DEFAULTS, f"{where}: defaults")
     hosts: dict[str, Host] = {}
     for kind, body in _table(raw.get("kinds", {}), f"{where}: kinds").items():

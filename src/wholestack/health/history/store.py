@@ -245,6 +245,12 @@ class History:
             write_event(self._connection, at, found.host, "lifted", subject=f"silence {number}", says=found.scope,
                         by=by, why=why)  # fmt: skip
 
+    def tell(self, event: Event) -> None:
+        """Write down what happened or is about to; on the disk when this returns."""
+        with transaction(self._connection, self.path):
+            write_event(self._connection, event.at, event.host or None, event.kind, subject=event.subject,
+                        says=event.says, by=event.by, why=event.why)  # fmt: skip
+
     def _rows(self, query: str, *values: object) -> list[tuple]:  # type: ignore[type-arg]
         with speaking_of(self.path):
             return self._connection.execute(query, values).fetchall()

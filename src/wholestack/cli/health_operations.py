@@ -1,0 +1,200 @@
+"""``wholestack health stories``, ``drain``, ``undrain``: what acts on hosts after a sweep."""
+
+import getpass
+import time
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from wholestack.cli.health_history import default_history
+from wholestack.cli.output import print_json
+from wholestack.errors import InputError
+from wholestack.finding import EXIT_FINDINGS, EXIT_OK
+from wholestack.record import to_builtins
+
+if TYPE_CHECKING:
+    from wholestack.health.operations.cluster import Cluster
+    from wholestack.health.operations.draining import Decision
+
+Flag = Annotated[bool, Parameter(negative="")]
+
+
+def stories(host: str | None = None, /, *, history: Path | None = None, all: Flag = False, json: Flag = False) -> int:
+    """List the faults that are not over, what was done about each, and what comes next.
+
+    Exit codes: 0 there is none; 1 there is one; 2 usage.
+
+    Parameters
+    ----------
+    host
+        Of this host only.
+    history
+        File of the history; default: see `wholestack health history add --help`.
+    all
+        Also those that are over.
+    json
+        Print one JSON document: a list.
+    """
+    from wholestack.health.history.store import History
+    from wholestack.health.operations.telling import describe_stories, told_stories
+
+    with History(history or default_history()) as opened:
+        told = told_stories(opened, host, now=time.time(), everything=all)
+    if json:
+        print_json([to_builtins(each) for each in told])
+    else:
+        print(describe_stories(told))
+    return EXIT_FINDINGS if any(each.is_open for each in told) else EXIT_OK
+
+
+def drain(
+    *hosts: str,
+    finding: str = "",
+    floor: str | None = None,
+    inventory: Annotated[Path | None, Parameter(name="--hosts")] = None,
+    kubernetes: str | None = None,
+    token: Path | None = None,
+    ca: Path | None = None,
+    by: str | None = None,
+    history: Path | None = None,
+    apply: Flag = False,
+    json: Flag = False,
+) -> int:
+    """Take hosts out of the scheduler for the worst that fails on them; running jobs go on.
+
+    Shows what would happen; --apply does it. Never touches a host that a person drained, returned to work or
+    silenced, and never leaves fewer usable hosts than the floor.
+
+    Exit codes: 0 all of them are drained (or would be); 1 one was left or refused; 3 the scheduler did not do it;
+    2 usage.
+
+    Parameters
+    ----------
+    hosts
+        Names, as the sweep and the scheduler have them.
+    finding
+        Drain for this finding (id or its beginning), also where it is only a warning.
+    floor
+        So many hosts must stay usable: a number, or a share of all such as 90%.
+    inventory
+        File of hosts whose [drain] floor counts where --floor is not given.
+    kubernetes
+        Taint and cordon a node behind this API server instead of asking Slurm. Untested on a real cluster.
+    token
+        With --kubernetes: file with a bearer token.
+    ca
+        With --kubernetes: file with the certificate of its authority.
+    by
+        Who does this; default: the user.
+    history
+        File of the history; default: see `wholestack health history add --help`.
+    apply
+        Do it.
+    json
+        Print one JSON document: a list.
+    """
+    from wholestack.health.history.store import History
+    from wholestack.health.operations import draining
+    from wholestack.health.operations.deeds import Ledger, acting_alone
+    from wholestack.health.operations.floor import floor_from
+
+    _refuse_none(hosts)
+    keep, cluster, path = floor_from(floor, inventory), _cluster(kubernetes, token, ca), history or default_history()
+    with acting_alone(path) if apply else nullcontext(), History(path, write=apply) as opened:
+        wanted = draining.wanted_of(opened, hosts, now=time.time(), finding=finding)
+        decisions = draining.plan_drain(wanted, cluster.nodes(), cluster, floor=keep)
+        if apply:
+            told = {each.story.id: each.story for each in wanted if each.story}
+            decisions = draining.drain(decisions, told, cluster, Ledger(history=opened, by=_who(by), clock=time.time))
+    return _show(decisions, json=json)
+
+
+def undrain(
+    *hosts: str,
+    kubernetes: str | None = None,
+    token: Path | None = None,
+    ca: Path | None = None,
+    by: str | None = None,
+    history: Path | None = None,
+    apply: Flag = False,
+    json: Flag = False,
+) -> int:
+    """Give hosts back that wholestack drained and whose fault is proved to be gone.
+
+    Shows what would happen; --apply does it. A drain that a person set, or whose reason a person changed, stays.
+
+    Exit codes: 0 all of them are at work (or would be); 1 one was left or refused; 3 the scheduler did not do it;
+    2 usage.
+
+    Parameters
+    ----------
+    hosts
+        Names.
+    kubernetes
+        The API server of a cluster, instead of Slurm. Untested on a real cluster.
+    token
+        With --kubernetes: file with a bearer token.
+    ca
+        With --kubernetes: file with the certificate of its authority.
+    by
+        Who does this; default: the user.
+    history
+        File of the history; default: see `wholestack health history add --help`.
+    apply
+        Do it.
+    json
+        Print one JSON document: a list.
+    """
+    from wholestack.health.history.store import History
+    from wholestack.health.operations import draining
+    from wholestack.health.operations.deeds import Ledger, acting_alone
+
+    _refuse_none(hosts)
+    cluster, path = _cluster(kubernetes, token, ca), history or default_history()
+    with acting_alone(path) if apply else nullcontext(), History(path, write=apply) as opened:
+        now = time.time()
+        decisions = draining.plan_undrain(opened, hosts, cluster.nodes(), cluster, now=now)
+        if apply:
+            told = draining.told_by_id(opened, hosts, now=now)
+            ledger = Ledger(history=opened, by=_who(by), clock=time.time)
+            decisions = draining.undrain(decisions, told, cluster, ledger)
+    return _show(decisions, json=json)
+
+
+def _show(decisions: Sequence["Decision"], *, json: bool) -> int:
+    from wholestack.health.operations.draining import describe, exit_code_of
+
+    if json:
+        print_json([to_builtins(each) for each in decisions])
+    else:
+        print(describe(decisions))
+    return exit_code_of(decisions)
+
+
+def _cluster(kubernetes: str | None, token: Path | None, ca: Path | None) -> "Cluster":
+    if kubernetes is None:
+        from wholestack.health.operations.slurm import Slurm
+
+        if token is not None or ca is not None:
+            raise InputError("--token and --ca are for --kubernetes", remedy="give its URL, or leave them out")
+        return Slurm()
+    from wholestack.health.operations.kubernetes import Kubernetes
+
+    if token is None:
+        raise InputError("--kubernetes without --token", remedy="name the file of a bearer token")
+    return Kubernetes(kubernetes, token=token, ca=ca)
+
+
+def _who(by: str | None) -> str:
+    try:
+        return by or getpass.getuser()
+    except (KeyError, OSError) as error:
+        raise InputError("nobody knows who runs this", remedy="give --by") from error
+
+
+def _refuse_none(hosts: Sequence[str]) -> None:
+    if not hosts:
+        raise InputError("no host is named", remedy="name hosts")
