@@ -51,14 +51,15 @@ def add(*sweeps: Path, history: Path | None = None, json: Json = False) -> int:
         Print one JSON document: a list.
     """
     from wholestack.health.history.store import History
-    from wholestack.health.history.taking import look_at
+    from wholestack.health.history.taking import in_order, look_at
 
     if not sweeps:
         raise InputError("no sweep to add", remedy="name folders of sweeps")
-    looks = sorted((look_at(folder) for folder in sweeps), key=lambda look: look.at)
     rows = []
+    folders = in_order(sweeps)
     with History(history or default_history(), write=True) as opened:
-        for look in looks:
+        for folder in folders:
+            look = look_at(folder)
             added = opened.add(look)
             rows.append({"sweep": look.folder, "hosts": len(look.hosts), "new": added.is_new, "changed": added.changed})
     if json:

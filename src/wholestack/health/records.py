@@ -11,7 +11,8 @@ file                   record                     appears
 ``summary.json``       :class:`SweepSummary`      last of all
 =====================  =========================  ==================================================
 
-Other files may join them (history, tickets, metrics); a reader takes no notice of files that it does not know.
+Other files may join them (tickets, metrics); a reader takes no notice of files that it does not know. What many sweeps
+came to is kept in a history of its own (:mod:`wholestack.health.history`).
 """
 
 from dataclasses import dataclass, field

@@ -88,6 +88,21 @@ def test_a_renamed_host_is_the_same_machine(history):
     assert spans(history) == [("fail", 1, None, 2)]
 
 
+def test_a_fault_of_a_renamed_host_goes_on_under_the_id_that_it_has_now(history):
+    history.add(sweep(1, host("a", seats=[machine("MXQ1")], sights=[sight(host="a")])))
+    history.add(sweep(2, host("z", seats=[machine("MXQ1")], sights=[sight(host="z")])))
+    assert spans(history) == [("fail", 1, None, None)]
+    assert history.findings()[0].id == sight(host="z").id
+
+
+def test_the_same_fault_of_another_part_in_the_same_place_is_another_span(history):
+    slot = "gpu 0000:01:00"
+    history.add(sweep(1, host(seats=[seat(slot, "1601")], sights=[sight(part=slot)])))
+    history.add(sweep(2, host(seats=[seat(slot, "1602")], sights=[sight(part=slot)])))
+    assert spans(history) == [("fail", 1, None, 2), ("fail", 2, None, None)]
+    assert [each.serial for each in history.findings()] == ["1601", "1602"]
+
+
 def test_two_hosts_that_change_names_change_nothing_else(history):
     history.add(sweep(1, host("a", seats=[machine("MXQ1")]), host("b", seats=[machine("MXQ2")])))
     history.add(sweep(2, host("a", seats=[machine("MXQ2")]), host("b", seats=[machine("MXQ1")])))
@@ -338,6 +353,16 @@ def test_a_folder_that_is_read_only_can_be_read_and_not_written(tmp_path):
             history.add(sweep(2, host("a")))
     finally:
         folder.chmod(0o755)
+
+
+def test_a_history_in_a_folder_that_cannot_be_written_is_read_as_it_is(tmp_path, monkeypatch):
+    with History(tmp_path / "h.sqlite", write=True) as history:
+        history.add(sweep(1, host("a")))
+    monkeypatch.setattr("wholestack.health.history.database.os.access", lambda *_: False)
+    before = sorted(tmp_path.iterdir())
+    with History(tmp_path / "h.sqlite") as history:
+        assert [each.name for each in history.machines()] == ["a"]
+        assert sorted(tmp_path.iterdir()) == before  # no list of readers beside it
 
 
 def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):

@@ -23,11 +23,12 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cache
 from typing import Protocol, TypeVar
 
 from wholestack.health import catalog
 from wholestack.health.history.rates import Table, adjusted, hypergeometric_tail, stratified_tail
-from wholestack.health.history.spans import FactSpan, FindingSpan, Machine
+from wholestack.health.history.spans import FactSpan, FindingSpan, Machine, SeatGroup
 from wholestack.record import Record
 
 FALSE_SHARE = 0.05
@@ -49,8 +50,8 @@ Unit = tuple[int, str]
 class Seats(Protocol):
     """What is known of parts at a time; a history answers from its index."""
 
-    def seat_counts(self, kind: str, at: float) -> Mapping[tuple[str, str], int]:
-        """How many parts of a kind there were of each model and lot."""
+    def seat_groups(self, kind: str) -> Sequence[SeatGroup]:
+        """All parts of a kind at all times, counted."""
 
     def seat_at(self, host: int, parts: Sequence[str], at: float) -> tuple[str, str, str] | None:
         """Place, model and lot of the first of these places where a part sat."""
@@ -136,7 +137,7 @@ def batches(
     for each in findings:
         if each.status in ("fail", "warn") and now - each.first <= WINDOW_S and each.host in named:
             families.setdefault((each.check, each.cause), []).append(each)
-    values = _Values(facts, named)
+    values, seats = _Values(facts, named), _Remembered(seats)
     hits: list[tuple[tuple[str, str], _Hit]] = []
     tests = tried = 0
     for family, spans in sorted(families.items()):
@@ -153,6 +154,15 @@ def batches(
     told = [batch for family, row in kept.items() for batch in _told_apart(family, row, compare, named)]
     ordered = sorted(told, key=lambda each: (each.p, each.check, each.factor))
     return Batches(found=tuple(ordered), tests=tests, families=tried)
+
+
+class _Remembered:
+    """Counts of a kind of part are read once for all families."""
+
+    def __init__(self, seats: Seats) -> None:
+        self.seat_at = seats.seat_at
+        self.seats_with = seats.seats_with
+        self.seat_groups = cache(seats.seat_groups)
 
 
 class _Values:
@@ -218,10 +228,11 @@ def _tested_parts(
     """Models of a kind of part, and lots, which are told apart by model."""
     models: Counter[tuple[str, str | None]] = Counter()
     lots: Counter[tuple[str, str | None]] = Counter()
-    for (model, lot), number in seats.seat_counts(kind, at).items() if len(sitting) >= LEAST else ():
-        models[model, None] += number
-        if lot:
-            lots[model, lot] += number
+    for group in seats.seat_groups(kind) if len(sitting) >= LEAST else ():
+        if group.first <= at and (group.gone is None or at < group.gone):
+            models[group.model, None] += group.count
+            if group.lot:
+                lots[group.model, group.lot] += group.count
     cases = frozenset(sitting)
     hits: list[_Hit] = []
     tests = 0

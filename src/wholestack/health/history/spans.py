@@ -84,6 +84,17 @@ class SeatSpan(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SeatGroup:
+    """Parts of one model and lot that came and went in the same sweeps."""
+
+    model: str
+    lot: str
+    first: float
+    gone: float | None
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Event(Record):
     """What happened to whom, when, by whom, why."""
 

@@ -21,7 +21,7 @@ from wholestack.errors import HistoryError, InputError
 from wholestack.health.history.database import connect, speaking_of, transaction
 from wholestack.health.history.looks import INSTALLATION, MACHINE, Fact, HostLook, Seat, Sight, SweepLook
 from wholestack.health.history.silences import Silence
-from wholestack.health.history.spans import Event, FactSpan, FindingSpan, Machine, SeatSpan, Sweeps
+from wholestack.health.history.spans import Event, FactSpan, FindingSpan, Machine, SeatGroup, SeatSpan, Sweeps
 from wholestack.health.looked import would_see
 from wholestack.record import digest
 
@@ -175,12 +175,16 @@ class History:
             for at, machine, kind, subject, says, by, why in rows
         ]
 
-    def seat_counts(self, kind: str, at: float) -> dict[tuple[str, str], int]:
-        """How many parts of a kind there were of each model and lot, in machines that are asked today."""
-        rows = self._rows(
-            f"SELECT model, lot, count(*) FROM seat {_SITTING} AND seat.kind = ? GROUP BY model, lot", at, at, kind
+    def seat_groups(self, kind: str) -> list[SeatGroup]:
+        """All parts of a kind in machines that are asked today, counted by model, lot and time in a slot."""
+        query = (
+            "SELECT model, lot, seat.first, gone, count(*) FROM seat JOIN host ON host.id = seat.host AND is_named"
+            " WHERE seat.kind = ? GROUP BY model, lot, seat.first, gone"
         )
-        return {(model, lot): count for model, lot, count in rows}
+        return [
+            SeatGroup(model=model, lot=lot, first=first, gone=gone, count=count)
+            for model, lot, first, gone, count in self._rows(query, kind)
+        ]
 
     def seat_at(self, host: int, parts: Sequence[str], at: float) -> tuple[str, str, str] | None:
         """Place, model and lot of the first of these places of a host where a part sat."""
@@ -284,6 +288,8 @@ class _Machines:
         self._by_name: dict[str, tuple[int, str]] = {}
         """Id and state."""
         self._plans: dict[str, int] = {}
+        self._latest: tuple[tuple[tuple[str, ...], tuple[int, ...]], int] | None = None
+        """What was asked of whom in the latest sweep, and its plan: the next one is mostly the same."""
 
     def refresh(self) -> None:
         """Read again what another process may have written since."""
@@ -294,7 +300,7 @@ class _Machines:
                 for id_, name, state in self._connection.execute("SELECT id, name, state FROM host WHERE is_named")
             }
             self._plans = dict(self._connection.execute("SELECT digest, id FROM plan"))
-            self._version = version
+            self._version, self._latest = version, None
 
     def forget(self) -> None:
         """What was changed is not so: the transaction failed."""
@@ -316,7 +322,9 @@ class _Machines:
 
     def plan_of(self, look: SweepLook) -> int:
         """The plan of a sweep, written down if it is a new one."""
-        hosts = [self._by_name[each.host][0] for each in look.hosts]
+        hosts = tuple(self._by_name[each.host][0] for each in look.hosts)
+        if self._latest is not None and self._latest[0] == (look.checks, hosts):
+            return self._latest[1]
         key = digest(look.checks, hosts)
         if key not in self._plans:
             cursor = self._connection.execute(
@@ -327,6 +335,7 @@ class _Machines:
                 "INSERT INTO asked (host, plan) VALUES (?, ?)", [(host, plan) for host in hosts]
             )
             self._plans[key] = plan
+        self._latest = ((look.checks, hosts), self._plans[key])
         return self._plans[key]
 
     def _machine(self, look: HostLook, at: float) -> int:
@@ -479,18 +488,19 @@ class _Writer:
 
     def _write_sights(self, machine: int, look: HostLook) -> None:
         rows = self._connection.execute(
-            'SELECT f.rowid, f.id, "check", status, seen, checks FROM finding f JOIN plan p ON p.id = f.plan'
-            " WHERE host = ? AND gone IS NULL",
+            'SELECT f.rowid, f.id, "check", part, cause, serial, status, seen, checks'
+            " FROM finding f JOIN plan p ON p.id = f.plan WHERE host = ? AND gone IS NULL",
             (machine,),
         ).fetchall()
-        after = {each.id: each for each in look.sights}
+        after = {(each.check, each.part, each.cause): each for each in look.sights}
         still = set()
-        for row, id_, check, status, seen, checks in rows:
-            again = after.get(id_)
-            if again is not None and again.status == status:
-                still.add(id_)
-                if seen is not None:
-                    self._connection.execute("UPDATE finding SET seen = NULL WHERE rowid = ?", (row,))
+        for row, id_, check, part, cause, serial, status, seen, checks in rows:
+            again = after.get((check, part, cause))
+            if again is not None and again.status == status and self._is_same(machine, part, serial):
+                still.add(again.id)
+                if seen is not None or again.id != id_:
+                    # The id holds the name of the host and what is said of the part besides its place.
+                    self._connection.execute("UPDATE finding SET seen = NULL, id = ? WHERE rowid = ?", (again.id, row))
             elif again is not None or self._would_see(check, look, checks):
                 self._end("finding", [row])
             elif seen is None:
@@ -500,6 +510,10 @@ class _Writer:
         for each in look.sights:
             if each.id not in still:
                 self._begin(machine, each)
+
+    def _is_same(self, machine: int, part: str, serial: str) -> bool:
+        """Whether the part in a place is still the one that was blamed, as far as is known."""
+        return not serial or self._serial_at(machine, part) in ("", serial)
 
     def _would_see(self, check: str, look: HostLook, earlier: str) -> bool:
         return bool(look.judged) and would_see(check, look.judged, as_much=set(earlier.split("\n")) <= set(self._put))

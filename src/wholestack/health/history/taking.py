@@ -5,12 +5,12 @@ from fnmatch import fnmatchcase
 from hashlib import sha256
 from pathlib import Path
 
-from wholestack.errors import RunDirectoryError
+from wholestack.errors import InputError, RunDirectoryError
 from wholestack.finding import Finding
 from wholestack.health.connection import CHECK as CONNECTION
 from wholestack.health.history.looks import Fact, HostLook, Seat, Sight, SweepLook, is_serial, sweep_look
 from wholestack.health.looked import judged_by
-from wholestack.health.records import PLAN, RESULTS, SUMMARY, HostVerdict
+from wholestack.health.records import PLAN, RESULTS, SUMMARY, HostVerdict, SweepSummary
 from wholestack.health.result import HostResult
 from wholestack.health.verdicts import CLAIM, nothing_applied, read_sweep
 from wholestack.remote.host import SHARED, Host
@@ -24,6 +24,23 @@ FACTS = (
 """Traits that are versions or models: what a host has, not how it fares."""
 MOST_EVIDENCE = 4
 """Lines of a Finding that are kept, as they were when it was first seen."""
+
+
+def in_order(folders: Iterable[Path]) -> list[Path]:
+    """Concluded sweeps in the order in which they ended.
+
+    Raises:
+        InputError: one has not ended.
+        RunDirectoryError: one is no run directory, or cannot be read.
+    """
+    ended: list[tuple[float, Path]] = []
+    for folder in folders:
+        summary = RunReader(folder).read_optional(SUMMARY, SweepSummary)
+        if summary is None:
+            remedy = "name folders of sweeps that have ended"
+            raise InputError(f"{folder}: no sweep, or one that has not ended", remedy=remedy)
+        ended.append((summary.at, folder))
+    return [folder for _, folder in sorted(ended)]
 
 
 def look_at(folder: Path) -> SweepLook:
