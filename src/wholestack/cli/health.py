@@ -40,6 +40,11 @@ app.command(
     name="bootlog",
     help="Boot logs: learn good boots of a kind of host, judge others, accept what is harmless.",
 )
+app.command(
+    "wholestack.cli.probe:app",
+    name="probe",
+    help="Active checks of this host: exact products, memory, pace; `probe learn` learns the pace of a fleet.",
+)
 app.command(health_history.history)
 app.command(health_history.fleet)
 app.command(health_history.silence)

@@ -1,0 +1,1 @@
+"""Active checks of one host: does each device multiply right, keep what it is given, and keep pace with its kind?"""

@@ -1,0 +1,91 @@
+"""What ``wholestack health probe`` does: find the devices, make the run directory, probe, say what is out of reach."""
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from wholestack.errors import InputError
+from wholestack.finding import worst, worst_first
+from wholestack.health.active import causes
+from wholestack.health.active.concluding import Conclusion
+from wholestack.health.active.finding_devices import DRIVER, Which, devices_here
+from wholestack.health.active.probing import probe
+from wholestack.health.active.records import KIND, Plan
+from wholestack.health.active.speed import Reference
+from wholestack.health.check import Symptom
+from wholestack.health.diagnosis import CheckSymptom, to_findings
+from wholestack.record import from_json, to_builtins
+from wholestack.runs import RunDirectory, RunManifest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """Options of the command."""
+
+    devices: Which | None
+    seconds: float
+    room_bytes: int | None
+    reference: Path | None
+    rounds: int | None
+    seed: int
+    even_if_busy: bool
+    side: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.rounds is not None and self.rounds < 1:
+            raise InputError(f"--rounds is {self.rounds}", remedy="give 1 or more")
+
+
+def run_probe(
+    asked: Asked, folder: Path, *, content: bytes | None, tell: Callable[[str], None], driver: Path = DRIVER
+) -> tuple[str, Conclusion]:
+    """The host's name and what came of it.
+
+    Args:
+        asked: Options.
+        folder: Of the results.
+        content: Of the reference, where there is one.
+        tell: Is told what goes on.
+        driver: Where the GPUs' driver lists them.
+
+    Raises:
+        RecordError: the reference does not decode.
+        RunDirectoryError: the folder cannot be made.
+    """
+    host = os.uname().nodename
+    reference = from_json(Reference, content, where=str(asked.reference)) if content is not None else None
+    plan = Plan(
+        seconds=asked.seconds,
+        room_bytes=asked.room_bytes,
+        rounds=asked.rounds,
+        side=asked.side,
+        seed=asked.seed,
+        even_if_busy=asked.even_if_busy,
+    )
+    manifest = RunManifest(
+        kind=KIND, created_at=time.time(), seed=asked.seed, config=to_builtins(plan), versions=_versions()
+    )
+    with RunDirectory.create(folder, manifest) as run, devices_here(asked.devices, driver=driver) as found:
+        concluded = probe(found.devices, plan, run=run, host=host, reference=reference, tell=tell)
+        if not found.out_of_reach:
+            return host, concluded
+        beyond = CheckSymptom(
+            check=causes.FREE, symptom=Symptom(cause=causes.NOT_REACHED, evidence=(found.out_of_reach,))
+        )
+        (more,) = to_findings(host, [beyond], at=time.time())
+        run.report(more)
+    findings = tuple(worst_first([*concluded.judgement.findings, more]))
+    return host, replace(concluded, judgement=replace(concluded.judgement, status=worst(findings), findings=findings))
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in ("wholestack", "numpy", "torch"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
