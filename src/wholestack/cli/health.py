@@ -51,6 +51,11 @@ app.command(health_history.silence)
 app.command(health_operations.stories)
 app.command(health_operations.drain)
 app.command(health_operations.undrain)
+app.command(
+    "wholestack.cli.health_export:export",
+    name="export",
+    help="Metrics for Prometheus, as a text file or over HTTP, with alert rules and a dashboard.",
+)
 
 
 @app.command
