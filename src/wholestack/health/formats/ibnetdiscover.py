@@ -36,6 +36,12 @@ class End:
     peer: tuple[str, int] | None
     """GUID and port at the other end; ``None`` where nothing is connected."""
     peer_name: str = ""
+    peer_kind: str = ""
+    """Kind of the node at the other end; empty where the output does not tell."""
+    state: str = ""
+    """Logical and physical, ``down/polling``; empty where the output does not tell."""
+    could_be: str = ""
+    """What both ends could do and the link does not, as ``iblinkinfo`` words it."""
 
     @property
     def key(self) -> tuple[str, int]:
@@ -99,13 +105,16 @@ def read_ports(text: str) -> Fabric:
     if len(matches) != len(lines):
         raise UnreadableError(f"{len(lines) - len(matches)} of {len(lines)} lines are none of a port")
     for match in matches:
-        kind, port, guid, width, speed, _, peer_port, peer_guid, name, peer_name, alone = match.groups()
+        kind, port, guid, width, speed, peer_kind, peer_port, peer_guid, name, peer_name, alone = match.groups()
         shown = (name if name is not None else alone).strip()
         node = nodes.setdefault((kind, _guid(guid), shown), Node(kind=kind, guid=_guid(guid), name=shown))
         peer = (_guid(peer_guid), int(peer_port)) if peer_guid else None
         ends.append(
-            End(node=node, port=int(port), width=width, speed=speed, peer=peer, peer_name=(peer_name or "").strip())
-        )
+            End(
+                node=node, port=int(port), width=width, speed=speed, peer=peer, peer_name=(peer_name or "").strip(),
+                peer_kind=peer_kind or "",
+            )
+        )  # fmt: skip
     return Fabric(nodes=tuple(nodes.values()), ends=tuple(ends), unconnected=sum(end.peer is None for end in ends))
 
 
@@ -113,7 +122,7 @@ HEAD = re.compile(
     r'^(Switch|Ca|Rt)[ \t]+\d+ "[SHR]-([0-9a-f]+)"[ \t]*(?:# "([^"\n]*)")?[^\n]*\n((?:\[[^\n]*\n?)*)', re.MULTILINE
 )
 TOPOLOGY_PORT = re.compile(
-    r'^\[(\d+)\](?:\([0-9a-fx]+\))?[ \t]+"[SHR]-([0-9a-f]+)"\[(\d+)\][^#\n]*# '
+    r'^\[(\d+)\](?:\([0-9a-fx]+\))?[ \t]+"([SHR])-([0-9a-f]+)"\[(\d+)\][^#\n]*# '
     r'(?:lid \d+ lmc \d+ )?"([^"\n]*)" lid \d+ (\d+x)([\w?]+)',
     re.MULTILINE,
 )
@@ -139,11 +148,14 @@ def read_topology(text: str) -> Fabric:
         ports = TOPOLOGY_PORT.findall(body)
         if len(ports) != len([line for line in body.splitlines() if line.startswith("[")]):
             raise UnreadableError(f"a port of {name or guid} is not understood")
-        for port, peer, peer_port, peer_name, width, speed in ports:
+        for port, letter, peer, peer_port, peer_name, width, speed in ports:
             there = (_guid(peer), int(peer_port))
             ends.append(
-                End(node=node, port=int(port), width=width, speed=speed, peer=there, peer_name=peer_name.strip())
-            )
+                End(
+                    node=node, port=int(port), width=width, speed=speed, peer=there, peer_name=peer_name.strip(),
+                    peer_kind={"S": "SW", "H": "CA", "R": "RT"}[letter],
+                )
+            )  # fmt: skip
     if not nodes:
         raise UnreadableError("no node is in it")
     return Fabric(nodes=tuple(nodes), ends=tuple(ends), unconnected=0)

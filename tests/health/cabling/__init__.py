@@ -1,0 +1,1 @@
+"""Tests of the wiring plan against what is seen."""
