@@ -4,9 +4,11 @@ from pathlib import Path
 
 from tests.health.export.fleet import exporter, parsed, states, value, write_history
 from tests.health.history.looks import HOUR, host, sight, sweep
+from wholestack.health.export.exposition import render
 from wholestack.health.export.metrics import METRICS, MOST_OF_A_HOST, OTHERS, samples_of
 from wholestack.health.export.told import HostTold, SweepFigures, Told
 from wholestack.health.history.silences import silence
+from wholestack.health.history.spans import Event, FindingSpan
 from wholestack.health.history.store import History
 
 DOCS = Path(__file__).parents[3] / "docs" / "health-metrics.md"
@@ -118,6 +120,18 @@ def test_repeat_offenders_are_named(tmp_path):
     }
 
 
+def test_a_host_is_drained_from_the_event_that_says_so_until_it_is_given_back(tmp_path):
+    path = tmp_path / "h.sqlite"
+    write_history(path)
+    drained = []
+    for kind in ("drain_begun", "drain_ended", "undrain_begun", "undrain_ended"):
+        with History(path, write=True) as opened:
+            opened.tell(Event(at=5 * HOUR, host=2, kind=kind, subject="story", says="", by="ann", why=""))
+        samples = parsed(exporter(history=path).text())
+        drained.append([labels for name, labels in samples if name == "host_drained"])
+    assert drained == [[], [(("host", "b"),)], [(("host", "b"),)], []]
+
+
 def test_a_host_with_very_many_findings_has_few_series_and_none_is_lost():
     many = [span("warn", check=f"made.up{n}") for n in range(500)] + [span("fail", check="gpu.ecc")]
     samples = flat(samples_of({"sweep": told(findings=many)}, now=0.0))
@@ -136,15 +150,11 @@ def test_the_page_describes_every_metric():
 
 
 def span(status, *, check="gpu.ecc"):
-    from wholestack.health.history.spans import FindingSpan
-
     return FindingSpan(id=check + "0123456789abcdef", host=0, check=check, part="gpu 0000:01:00", serial="", cause="c",
                        owner="o", status=status, evidence=(), first=0.0)  # fmt: skip
 
 
 def flat(samples):
-    from wholestack.health.export.exposition import render
-
     return parsed(render(samples))
 
 

@@ -102,9 +102,15 @@ OFFENDER = Metric(
     labels=("host",),
     absent="the host is no repeat offender, or no history is read",
 )
+DRAINED = Metric(
+    name=f"{PREFIX}_host_drained",
+    help="1 for a host that `wholestack health drain` drained, as the events in the history say.",
+    labels=("host",),
+    absent="the host is not drained by us, or no history is read",
+)
 METRICS = (
     EXPORTED, SOURCE_UP, SOURCE_STALE, SWEEP_ENDED, SWEEP_SECONDS, SWEEP_ASKED, SWEEP_ANSWERED, HOST_STATE, HOST_SEEN,
-    HOST_STALE_AFTER, HOST_FINDINGS, FINDINGS, FINDINGS_SILENCED, OFFENDER,
+    HOST_STALE_AFTER, HOST_FINDINGS, FINDINGS, FINDINGS_SILENCED, OFFENDER, DRAINED,
 )  # fmt: skip
 
 
@@ -130,6 +136,7 @@ def samples_of(sources: Mapping[SourceName, Told | None], *, now: float, stale_a
             samples[SWEEP_ASKED][()] = told.figures.asked
             samples[SWEEP_ANSWERED][()] = told.figures.answered
         samples[OFFENDER].update({(clean(each.host),): each.failures for each in told.offenders})
+        samples[DRAINED].update({(clean(name),): 1.0 for name in told.drained})
     silences = [silence for told in read for silence in told.silences if silence.is_active(now)]
     for each in joined(read):
         _host(samples, each, silences, now)

@@ -3,8 +3,8 @@
 :func:`from_sweep` and :func:`from_history` read; :func:`joined` is pure.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -13,9 +13,10 @@ from wholestack.finding import Status
 from wholestack.health.history.failures import Offender, courses, offenders
 from wholestack.health.history.looks import HostLook, Sight
 from wholestack.health.history.silences import Silence, without_silenced
-from wholestack.health.history.spans import ONE_LOOK_S, FindingSpan
+from wholestack.health.history.spans import ONE_LOOK_S, Event, FindingSpan
 from wholestack.health.history.store import History
 from wholestack.health.history.taking import look_at
+from wholestack.health.operations.story import TRANSITIONS, Done
 from wholestack.health.records import PLAN, RESULTS, SUMMARY, SweepPlan, SweepSummary
 from wholestack.runs import FINDINGS, MANIFEST, RunReader
 
@@ -67,7 +68,8 @@ class Told:
     figures: SweepFigures | None = None
     silences: tuple[Silence, ...] = ()
     offenders: tuple[Offender, ...] = ()
-    machines: Mapping[str, int] = field(default_factory=dict)
+    drained: tuple[str, ...] = ()
+    """Hosts that the events say were drained by us and not given back."""
 
     def is_fresh(self, now: float) -> bool:
         """Whether anything of it is still believed."""
@@ -143,6 +145,7 @@ def from_history(path: Path, *, now: float) -> Told:
     with History(path) as history:
         machines = [each for each in history.machines() if each.is_named]
         findings, silences, sweeps = history.findings(), history.silences(), history.sweeps()
+        drained = _drained(history.events())
     if not machines:
         raise InputError(f"{path}: no sweep in it", remedy="wholestack health history add SWEEP")
     named = {each.id for each in machines}
@@ -168,7 +171,7 @@ def from_history(path: Path, *, now: float) -> Told:
         ended=sweeps.last,
         silences=tuple(silences),
         offenders=tuple(offenders(courses(machines, counted, sweeps), until)),
-        machines={each.name: each.id for each in machines},
+        drained=tuple(each.name for each in machines if each.id in drained),
     )
 
 
@@ -184,6 +187,16 @@ def joined(sources: Iterable[Told]) -> list[HostTold]:
                 spans = tuple(replace(span, host=known.machine) for span in each.findings)
                 hosts[each.host] = replace(each, findings=spans, stale_s=known.stale_s, machine=known.machine)
     return list(hosts.values())
+
+
+def _drained(events: Iterable[Event]) -> set[int]:
+    """Machines with a story in which they are drained."""
+    stories: dict[tuple[int, str], Done] = {}
+    for event in events:
+        if event.kind in TRANSITIONS:
+            key = (event.host, event.subject)
+            stories[key] = TRANSITIONS[event.kind](stories.get(key, Done()), event.at)
+    return {machine for (machine, _), done in stories.items() if done.is_drained}
 
 
 def _span(look: HostLook, sight: Sight, at: float) -> FindingSpan:
