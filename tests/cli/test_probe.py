@@ -4,11 +4,16 @@ import json
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 
-from wholestack.health.active.records import KIND
-from wholestack.runs import RunReader
+from wholestack.cli.main import main
+from wholestack.health.active.records import DEVICES, KIND, DeviceOutcome, Round
+from wholestack.health.active.speed import Pace
+from wholestack.health.parts import Part
+from wholestack.processes import descendants
+from wholestack.runs import RunDirectory, RunManifest, RunReader
 
 COMMAND = [sys.executable, "-m", "wholestack", "health", "probe"]
 FEW = ["--devices", "cpu", "--memory", "1MB", "--rounds", "1", "--seconds", "60s"]
@@ -48,6 +53,51 @@ def test_learning_from_no_probe_and_a_foreign_reference_are_refused(tmp_path):
     assert "schema is 'plan/1'" in refused.stderr
     assert not (tmp_path / "one").exists()
     assert "--rounds is 0" in run("--rounds", "0", "--out", tmp_path / "one").stderr
+
+
+def written(folder, count):
+    """A probe of some sound devices and one that is not."""
+    with RunDirectory.create(folder, RunManifest(kind=KIND, created_at=0.0, seed=0, config={}, versions={})) as opened:
+        for place in range(count + 1):
+            pace = Pace(measure="product.bfloat16_8192_flop_s", rates=(1e12 + 1e9 * place,) * 20)
+            opened.append(
+                DEVICES,
+                DeviceOutcome(
+                    part=Part(kind="gpu", key=str(place)), kind="card", serial=f"S{place}", busy="", gave_up="",
+                    corrections=(), rounds=1, products=1, elements=1, tested_bytes=1, wrong_products=0, wrong_words=0,
+                    paces=(pace,), sound=place < count,
+                ),
+            )  # fmt: skip
+
+
+def test_a_reference_is_learnt_and_added_to(tmp_path, capsys):
+    written(tmp_path / "one", 7)
+    written(tmp_path / "two", 3)
+    pace = tmp_path / "pace.json"
+    for arguments, count in (([tmp_path / "one", tmp_path / "one"], 7), ([tmp_path / "two", "--add", pace], 10)):
+        with pytest.raises(SystemExit) as ended:
+            main(["health", "probe", "learn", *map(str, arguments), "--out", str(pace), "--json"])
+        assert ended.value.code == 0
+        levels = json.loads(capsys.readouterr().out)["levels"]
+        assert levels == {"card | product.bfloat16_8192_flop_s": count}
+
+
+def test_a_probe_that_is_killed_leaves_a_readable_folder_and_no_process(tmp_path):
+    arguments = ["--devices", "cpu", "--even-if-busy", "--memory", "1MB", "--seconds", "5m", "--out", tmp_path / "one"]
+    probe = subprocess.Popen([*COMMAND, *map(str, arguments)], stdout=subprocess.DEVNULL)
+    try:
+        rounds = tmp_path / "one" / "rounds.jsonl"
+        deadline = time.monotonic() + 120
+        while not (rounds.exists() and rounds.stat().st_size) and time.monotonic() < deadline:
+            time.sleep(0.1)
+    finally:
+        below = descendants(probe.pid)
+        probe.kill()
+        probe.wait()
+    assert below == []
+    reader = RunReader(tmp_path / "one")
+    assert reader.journal("rounds.jsonl", Round)[0].products > 0
+    assert {path.name for path in tmp_path.iterdir()} == {"one"}
 
 
 @pytest.mark.parametrize("arguments", [["probe", "--help"], ["probe", "learn", "--help"]])

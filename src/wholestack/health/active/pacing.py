@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 
 from wholestack.health.active.device import Device
 from wholestack.health.active.operands import Case, PrecisionName, WordArray, left_operand, noise, right_operand
@@ -12,8 +13,10 @@ FIRST_SAMPLES = 20
 """That are always taken: a level is their median."""
 FEWEST_SAMPLES = 8
 """Below which a pace is not one."""
-SAMPLE_S = 0.02
-"""A sample takes at least so long."""
+TIMINGS = 5
+"""A sample is the median of so many: it keeps hiccups out and is narrower than one timing."""
+TIMING_S = 0.02
+"""Each takes at least so long."""
 MOST_REPEATS = 1 << 14
 COPY_BYTES = 16 * 1024 * 1024
 
@@ -140,17 +143,17 @@ def _copies(device: Device, _: int) -> _Series:
 
 
 def _sampling(device: Device, work_once: Callable[[], object], *, work: float) -> Callable[[], float]:
-    """Repeats the work until a sample is long enough to be timed; what that takes is thrown away as warming up."""
+    """Repeats the work until it is long enough to be timed; what that takes is thrown away as warming up."""
     repeats = 1
 
     def repeated() -> None:
         for _ in range(repeats):
             work_once()
 
-    while device.timed(repeated) < SAMPLE_S and repeats < MOST_REPEATS:
+    while device.timed(repeated) < TIMING_S and repeats < MOST_REPEATS:
         repeats *= 2
 
     def sample() -> float:
-        return float(work * repeats / max(device.timed(repeated), 1e-9))
+        return float(work * repeats / max(median(device.timed(repeated) for _ in range(TIMINGS)), 1e-9))
 
     return sample
