@@ -138,7 +138,7 @@ def one_in_a_billion(seeds: list[int]) -> Iterator[dict[str, object]]:
             started = time.monotonic()
             checked, caught = 0, []
             for number in range(1, ROUNDS + 1):
-                found = one_round(faulty, number, side=2048, room=800_000_000, seed=seed)
+                found = one_round(faulty, number, side=512, room=800_000_000, seed=seed)
                 checked += found.elements
                 caught += [(number, str(each)) for wrong in found.wrong for each in wrong.elements]
             yield {
