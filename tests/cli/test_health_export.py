@@ -6,11 +6,13 @@ import signal
 import subprocess
 import sys
 import urllib.request
+from pathlib import Path
 
 import pytest
 
 from tests.health.export.fleet import parsed, states, value, write_history
 from tests.health.history.looks import HOUR
+from wholestack.cli.health_export import PORT
 from wholestack.cli.main import main
 from wholestack.health.export.files import packaged
 
@@ -122,3 +124,15 @@ def test_the_server_answers_on_loopback_and_ends_when_told(history, tmp_path, en
     finally:
         server.kill()
         server.wait()
+
+
+def test_the_commands_of_the_page_do_what_it_says(run, history, tmp_path):
+    page = Path(__file__).parents[2] / "docs" / "health-metrics.md"
+    block = page.read_text().split("```console\n")[1].split("```")[0]
+    lines = [line.partition(" > ")[0].split() for line in block.splitlines()]
+    assert [line[:3] for line in lines] == [["wholestack", "health", "export"]] * 5
+    for _, _, _, *arguments in lines[:-1]:
+        code, out, _ = run(*[tmp_path / each if each.endswith(".prom") else each for each in arguments])
+        assert code == 0
+        assert out or (tmp_path / "wholestack.prom").exists()
+    assert lines[-1][3:] == ["serve", "--port", str(PORT)]
