@@ -57,6 +57,7 @@ app.command(
     help="Metrics for Prometheus, as a text file or over HTTP, with alert rules and a dashboard.",
 )
 app.command(health_cabling.cabling)
+app.command(health_operations.fix)
 
 
 @app.command

@@ -1,4 +1,4 @@
-"""``wholestack health stories``, ``drain``, ``undrain``: what acts on hosts after a sweep."""
+"""``wholestack health stories``, ``drain``, ``undrain``, ``fix``: what acts on hosts after a sweep."""
 
 import getpass
 import time
@@ -16,8 +16,11 @@ from wholestack.finding import EXIT_FINDINGS, EXIT_OK
 from wholestack.record import to_builtins
 
 if TYPE_CHECKING:
-    from wholestack.health.operations.cluster import Cluster
+    from wholestack.health.operations.cluster import Cluster, Node
+    from wholestack.health.operations.deeds import Ledger
     from wholestack.health.operations.draining import Decision
+    from wholestack.health.operations.fixing import Case, Mended
+    from wholestack.health.operations.story import FaultStory
 
 Flag = Annotated[bool, Parameter(negative="")]
 
@@ -162,6 +165,97 @@ def undrain(
             ledger = Ledger(history=opened, by=_who(by), clock=time.time)
             decisions = draining.undrain(decisions, told, cluster, ledger)
     return _show(decisions, json=json)
+
+
+def fix(
+    finding: str,
+    /,
+    *,
+    folder: Annotated[Path, Parameter(name="--in")],
+    even_with_job: str = "",
+    slurm: Flag = False,
+    kubernetes: str | None = None,
+    token: Path | None = None,
+    ca: Path | None = None,
+    known_hosts: Path | None = None,
+    by: str | None = None,
+    history: Path | None = None,
+    apply: Flag = False,
+    json: Flag = False,
+) -> int:
+    """Mend a finding for whose cause a safe, well-known remedy exists.
+
+    Shows the exact commands; --apply runs them over SSH and puts the very check again that found it. Refused where a
+    job runs or nobody can say so, where a person said no (`health silence`), after two fixes that did not help, and
+    at the third time on one host in 30 days, which is hardware return.
+
+    Exit codes: 0 it is mended (or would be); 1 it is still there, or was refused; 3 that cannot be told; 2 usage.
+
+    Parameters
+    ----------
+    finding
+        Id of a finding, or its beginning.
+    folder
+        The sweep that it is from; a history must have it.
+    even_with_job
+        Name of the host, to say that it may be mended although a job runs there.
+    slurm
+        Ask Slurm as well whether a job runs there; by default only the GPUs are asked.
+    kubernetes
+        Ask the cluster behind this API server as well. Untested on a real cluster.
+    token
+        With --kubernetes: file with a bearer token.
+    ca
+        With --kubernetes: file with the certificate of its authority.
+    known_hosts
+        File of known host keys, instead of your own.
+    by
+        Who does this; default: the user.
+    history
+        File of the history; default: see `wholestack health history add --help`.
+    apply
+        Do it.
+    json
+        Print one JSON document.
+    """
+    import asyncio
+
+    from wholestack.health.history.store import History
+    from wholestack.health.operations import fixing
+    from wholestack.health.operations.deeds import Ledger, acting_alone
+
+    path = history or default_history()
+    case = fixing.case_of(folder, finding)
+    if even_with_job and even_with_job != case.host.name:
+        raise InputError(f"--even-with-job {even_with_job}", remedy=f"the finding is of {case.host.name}")
+    node = None
+    if apply and (slurm or kubernetes is not None):
+        node = _cluster(kubernetes, token, ca).nodes().get(case.host.name)
+    with acting_alone(path) if apply else nullcontext(), History(path, write=apply) as opened:
+        story = fixing.story_for(case, opened, now=time.time())
+        found = fixing.plan_fix(case, story)
+        if apply:
+            ledger = Ledger(history=opened, by=_who(by), clock=time.time)
+            found = asyncio.run(_mend(case, story, ledger, known_hosts, node, even_with_job=bool(even_with_job)))
+    if json:
+        print_json(to_builtins(found))
+    else:
+        print(fixing.describe_fix(found))
+    return found.exit_code
+
+
+async def _mend(
+    case: "Case", story: "FaultStory", ledger: "Ledger", known_hosts: Path | None, node: "Node | None", *,
+    even_with_job: bool,
+) -> "Mended":  # fmt: skip
+    from wholestack.cli import sweeping
+    from wholestack.health.operations import fixing
+
+    remote = sweeping.over_ssh(case.plan, sweeping.Way(known_hosts=known_hosts, accept_new=False))
+    try:
+        return await fixing.mend(case, story, remote, ledger, node=node, even_with_job=even_with_job)
+    finally:
+        await remote.close()
 
 
 def _show(decisions: Sequence["Decision"], *, json: bool) -> int:

@@ -166,7 +166,7 @@ def _sweep(directory: RunDirectory, way: Way) -> Sweep:
 async def _over_ssh(
     directory: RunDirectory, plan: SweepPlan, way: Way, before: sweeps.BeforeOf, watcher: SweepWatcher
 ) -> Sweep:
-    remote = _ssh(plan, way)
+    remote = over_ssh(plan, way)
     try:
         return await sweeps.sweep(
             directory, remote, before=before, watch=watcher, processes=processes_for(len(plan.hosts))
@@ -175,7 +175,12 @@ async def _over_ssh(
         await remote.close()
 
 
-def _ssh(plan: SweepPlan, way: Way) -> Remote:
+def over_ssh(plan: SweepPlan, way: Way) -> Remote:
+    """The way to the hosts of a plan.
+
+    Raises:
+        InputError: asyncssh is not installed.
+    """
     try:
         from wholestack.remote.ssh import SshRemote
     except ModuleNotFoundError as error:

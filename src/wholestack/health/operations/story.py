@@ -66,6 +66,7 @@ TRANSITIONS: Mapping[str, Callable[[Done, float], Done]] = {
     "fix_failed": lambda done, at: replace(done, doing="", proved=False),
     "proof_held": _proved,
     "proof_broken": lambda done, at: replace(done, proved=False),
+    "proof_unknown": lambda done, at: done,
     "undrain_begun": lambda done, at: replace(done, doing="undrain"),
     "undrain_ended": _over,
     "undrain_failed": lambda done, at: replace(done, doing=""),

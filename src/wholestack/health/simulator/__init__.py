@@ -12,5 +12,6 @@ How the parts work together::
     second = render_all(fleet, commands)                 some faults are rates: two sweeps tell them
     compare(fleet.truths, found)                         truth.py: found, right part, right owner, false alarms
 
+``reactions.py`` says what commands that change a host do to it.
 ``serve.py`` puts the same hosts behind a real SSH server.
 """

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from wholestack.health.simulator.fleet import Fleet
 from wholestack.health.simulator.machine import Machine
+from wholestack.health.simulator.reactions import react
 from wholestack.health.simulator.spoiling import spoil
 from wholestack.health.simulator.tools.answer import Answer, not_found
 from wholestack.health.simulator.tools.table import Tool, tool_of
@@ -81,6 +82,14 @@ class FleetRemote:
         """What one command gives on one host now."""
         if command.needs_root and not machine.root:
             return Output(name=command.name, exit_status=None, ending="needs_root")
+        if (changed := react(machine, command.shell)) is not None:
+            return Output(
+                name=command.name,
+                stdout=changed.stdout.encode()[: command.max_bytes],
+                stderr=changed.stderr.encode()[:2_000],
+                exit_status=changed.exit_status,
+                seconds=changed.seconds,
+            )
         tool = self._tool(command.shell)
         answer = self._answer(machine, tool) if tool else not_found(command.shell.split(" ", 1)[0])
         body, status, ending, seconds = _ended(machine, tool, answer, command)
