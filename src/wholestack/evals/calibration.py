@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import betaincinv
 
 from wholestack.evals.statistics import Floats, Interval, Ints, expected_calibration_error
@@ -300,6 +299,8 @@ def best_temperature(choices: ChoiceValues) -> float | None:
 
     The loss is convex in 1/T; its slope there is the mean over items of the expected value minus the right one.
     """
+    from scipy.optimize import brentq  # a third of what importing this package takes
+
     best = np.maximum.reduceat(choices.values, choices.offsets)
     shifted = choices.values - np.repeat(best, choices.sizes)
     scale = float(np.abs(shifted).mean())

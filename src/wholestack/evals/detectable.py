@@ -12,7 +12,6 @@ the normal quantile of the power.
 
 import math
 
-from scipy.optimize import brentq
 from scipy.special import ndtri, stdtrit
 
 from wholestack.errors import InputError
@@ -97,6 +96,8 @@ def detectable_accuracy(
     Raises:
         InputError: the agreement is not from 0 to 1.
     """
+    from scipy.optimize import brentq  # a third of what importing this package takes
+
     if not 0 <= agreement <= 1:
         raise InputError(f"agreement is {agreement}, must be from 0 to 1")
     groups = items if clusters is None else clusters

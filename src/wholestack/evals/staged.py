@@ -34,9 +34,10 @@ MOST_PLACES_CPU = 2_048
 """The same on a CPU, where more at once is no faster: what is computed leaves the caches, and memory comes new."""
 LEAST_UNMASKED_PLACES = 96
 """Contexts are read before the choices from this length on; below it one pass with a small mask is faster."""
-_MOST_LOGITS = 1 << 20
-"""Most numbers in one piece of logits, unless a vocabulary is so large that the piece would have too few rows."""
-_LEAST_ROWS_OF_LOGITS = 64
+_MOST_LOGITS = 1 << 19
+"""Most numbers in one piece of logits, unless a vocabulary is so large that the piece would have too few rows; what is
+larger leaves the caches before it is summed."""
+_LEAST_ROWS_OF_LOGITS = 128
 """Fewer rows at once read the weights of the head too often."""
 
 
