@@ -36,7 +36,7 @@ def sweep(monkeypatch, capsys, tmp_path):
     """Calls the command; the way to the hosts is in memory, all else is real."""
 
     def run(told, *arguments, hosts=("a",)):
-        monkeypatch.setattr(sweeping, "_ssh", lambda *_: SimulatedRemote(Answers(told)))
+        monkeypatch.setattr(sweeping, "over_ssh", lambda *_: SimulatedRemote(Answers(told)))
         with pytest.raises(SystemExit) as ended:
             main(["health", "sweep", *hosts, "--out", str(tmp_path / "s"), *arguments])
         return int(ended.value.code or 0), capsys.readouterr()
