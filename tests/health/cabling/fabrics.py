@@ -41,6 +41,13 @@ class Fault:
     """Ports of the planned cables concerned; of an unplanned one, where it is."""
     moves: int
     """That it took."""
+    strays: frozenset[Plug] = frozenset()
+    """Ports that are in no plan and have a plug."""
+
+    @property
+    def touched(self) -> frozenset[Plug]:
+        """Every port that may be named."""
+        return self.plugs | self.strays
 
 
 @dataclass(kw_only=True)
@@ -109,7 +116,7 @@ class Tree:
 
     def _topology(self) -> list[str]:
         lines = ["#", "# Topology file: generated", "#"]
-        for name, box, used in self._alive():
+        for name, box, used in sorted(self._alive(), key=lambda each: each[1].kind, reverse=True):
             letter, word = ("S", "Switch") if box.kind == "SW" else ("H", "Ca")
             lines += [
                 "",
@@ -275,7 +282,7 @@ def spoil(made: Tree, rng: random.Random, count: int) -> None:
             free.remove(there)
             made.unplug(a)
             made.plug_in(a, there)
-            made.faults.append(Fault(kind=kind, plugs=frozenset((a, b)), moves=1))
+            made.faults.append(Fault(kind=kind, plugs=frozenset((a, b)), moves=1, strays=frozenset({there})))
         elif kind == "displaced":
             (a, b), (c, d) = draw(), draw()
             while made.rails.get(b[0]) != made.rails.get(d[0]):
