@@ -24,7 +24,11 @@ def cabling(
     """Compare the wiring plan with what ibnetdiscover, iblinkinfo or LLDP see, and write a work order by rack.
 
     Swapped, shifted, misplaced, wrong-rail, missing, dead and unplanned cables; each fault is one finding with the
-    fewest moves that mend it. What no output shows is unknown, never missing. Names that do not match are said.
+    fewest moves that mend it. Devices in each other's places are one finding too. What no output shows is unknown,
+    never missing. Names that do not match are said.
+
+    An ibnetdiscover file in which one end of a link is not there, and LLDP without any neighbour, are taken for cut
+    and not used. Keyvalue of LLDP that ends after a whole interface cannot be told from a whole one: json can.
 
     The plan is CSV with a header, TOML ([[cable]]) or JSON; a cable has a, a_port, b, b_port and may have a_rack,
     a_unit, b_rack, b_unit, rail, label, length_m, lot, part_number, width (4x) and speed (NDR).

@@ -44,6 +44,12 @@ SHIFTED = Cause(
     owner="data centre",
     remedy="unplug the ends that the work order names, plug each where it belongs, then look again",
 )
+EXCHANGED = Cause(
+    code="cabling.exchanged",
+    says="devices are exchanged, each is in the other's place or has its name",
+    owner="data centre",
+    remedy="exchange the names or the boxes, not the cables; then look again",
+)
 MISSING = Cause(
     code="cabling.missing",
     says="planned cable is missing",

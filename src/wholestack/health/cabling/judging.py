@@ -9,6 +9,7 @@ from wholestack.health.cabling.causes import (
     ABSENT,
     CONFLICT,
     DOWN,
+    EXCHANGED,
     MISSING,
     NAMES,
     NOT_SEEN,
@@ -18,6 +19,7 @@ from wholestack.health.cabling.causes import (
     UNREADABLE,
 )
 from wholestack.health.cabling.components import Component, components
+from wholestack.health.cabling.exchanged import Exchange, exchanges, put_back
 from wholestack.health.cabling.matching import Unmatched, match
 from wholestack.health.cabling.plan import Cable, Plan
 from wholestack.health.cabling.seen import Port, Seen
@@ -70,8 +72,10 @@ def judge_cabling(plan: Plan, seen: Seen, *, unreadable: Iterable[tuple[str, str
         InputError: two ends of the plan are one port.
     """
     matched = match(plan, seen)
+    exchanged = exchanges(matched, seen)
+    matched = put_back(matched, exchanged)
     ground = Ground(plan, seen, matched)
-    judge = _Judge(ground)
+    judge = _Judge(ground, exchanged)
     stories = judge.stories()
     findings = [_finding(story, ground, now) for story in stories]
     findings += [_unreadable(source, why, now) for source, why in unreadable]
@@ -96,8 +100,9 @@ def judge_cabling(plan: Plan, seen: Seen, *, unreadable: Iterable[tuple[str, str
 class _Judge:
     """Sorts pieces in which plan and view differ."""
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, ground: Ground, exchanged: Sequence[Exchange]) -> None:
         self.ground = ground
+        self.exchanged = exchanged
         self.seen, self.matched = ground.seen, ground.matched
         self.right = 0
         self.unknown: set[Cable] = set()
@@ -106,8 +111,8 @@ class _Judge:
         self.strangers: dict[str, list[tuple[Port, Port]]] = {}
 
     def stories(self) -> list[Story]:
-        stories: list[Story] = []
-        differing: set[Cable] = set()
+        stories = list(self._exchanges())
+        differing = {cable for story in stories for cable in story.cables}
         for piece in components(self.matched.planned, self.seen.peers):
             differing.update(self.matched.cables[a] for a, _ in piece.links("plan"))
             stories += self._of(piece)
@@ -204,6 +209,14 @@ class _Judge:
             cause=ABSENT, cables=tuple(cables), evidence=tuple(lines), moves=(Move(action="look", at=ports[0]),),
             device=device,
         )  # fmt: skip
+
+    def _exchanges(self) -> Iterator[Story]:
+        for each in self.exchanged:
+            ports = [self.ground.ends_of[device] for device in each.devices]
+            cables = tuple(dict.fromkeys(self.matched.cables[port] for mine in ports for port in mine))
+            moves = tuple(Move(action="look", at=mine[0]) for mine in ports)
+            # The second now has the name that the plan gives to the place of the first, whose line is the first.
+            yield Story(cause=EXCHANGED, cables=cables, evidence=each.evidence, moves=moves, device=each.devices[1])
 
     def _devices(self) -> Iterator[Story]:
         for device, other in self.renamed.items():

@@ -108,14 +108,14 @@ class Sights:
             host: Whose it is, where it is LLDP.
 
         Raises:
-            UnreadableError: it is of none of the tools, cut or garbled; or LLDP of no host.
+            UnreadableError: it is of none of the tools, cut or garbled; or LLDP of no host, or without a neighbour.
         """
         if looks_like_iblinkinfo(text):
             self._add_fabric(read_iblinkinfo(text), source, whole=False)
         elif looks_like_ports(text):
             self._add_fabric(read_ports(text), source, whole=False)
         elif looks_like_topology(text):
-            self._add_fabric(read_topology(text), source, whole=True)
+            self._add_fabric(_whole(read_topology(text)), source, whole=True)
         elif looks_like_lldp(text):
             self._add_lldp(text, source, host)
         else:
@@ -172,6 +172,9 @@ class Sights:
         if not host:
             raise UnreadableError("LLDP does not say whose it is: name the file by its host, such as gpu001.json")
         neighbours = read_lldp(text)
+        if not neighbours:
+            # Rather nobody speaks LLDP to it, or it just began to listen, than that all its cables are gone.
+            raise UnreadableError("no neighbour is in it; is LLDP on at both ends, and is lldpd up for a minute?")
         here = host.casefold()
         self._named(here, host)
         self.lldp.add(here)
@@ -224,6 +227,24 @@ class Sights:
             if not key.startswith("0x") and naming.without_domain(key) != key:
                 full.setdefault(naming.without_domain(key), set()).add(key)
         return {next(iter(keys)): short for short, keys in full.items() if len(keys) == 1}
+
+
+def _whole(fabric: Fabric) -> Fabric:
+    """A topology as it is, if it was not cut.
+
+    It lists ports with a link only, each link at both its ends. Where one end is not there the rest of the file is
+    not either, and a port that is not listed may have a link.
+    """
+    ends = [end for end in fabric.ends if AGGREGATION not in end.node.name and AGGREGATION not in end.peer_name]
+    if not ends:
+        raise UnreadableError("no link is in it; it may be cut")
+    listed = {(end.key, end.peer) for end in ends}
+    for end in ends:
+        if end.peer is not None and (end.peer, end.key) not in listed:
+            here = f"{printable(end.node.name or end.node.guid)} port {end.port}"
+            there = f"port {end.peer[1]} of {printable(end.peer_name or end.peer[0])}"
+            raise UnreadableError(f"is cut: {here} goes to {there}, which does not say so")
+    return fabric
 
 
 def _renamed(port: Port, one: Mapping[str, str]) -> Port:

@@ -66,6 +66,9 @@ def _from_json(top: Any) -> Iterator[Neighbour]:
 
 
 def _from_keys(text: str) -> Iterator[Neighbour]:
+    if not text.endswith("\n"):
+        # Half the name of a port is another port.
+        raise UnreadableError("the last line has no end: the output is cut")
     found: list[tuple[str, dict[str, str]]] = []
     for line in text.splitlines():
         match = _KEY.match(line.strip())
