@@ -74,8 +74,8 @@ def injected(kind: str, rng: np.random.Generator, elements: int) -> dict[str, An
         low = int(rng.integers(0, 64))
 
         def neighbours(left: NDArray[np.int64]) -> NDArray[np.bool_]:
-            pairs: NDArray[np.bool_] = (left[:, :-1] % 64 == low) & (left[:, 1:] % 64 == (low * 7 + 3) % 64)
-            found: NDArray[np.bool_] = pairs.any(axis=1)
+            first, second = np.equal(left[:, :-1] % 64, low), np.equal(left[:, 1:] % 64, (low * 7 + 3) % 64)
+            found: NDArray[np.bool_] = np.asarray(np.logical_and(first, second).any(axis=1))
             return found
 
         return {"fault": OnOperands(meets=neighbours, column=column, bit=bit)}
