@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.health.cabling.fabrics import STYLES, Style, Tree, spoil, tree
-from tests.health.cabling.judged import judged
+from tests.health.cabling.judged import judged, mend
 from tests.health.shared_data import shared
 from wholestack.health.cabling.files import judge_files
 from wholestack.health.cabling.judging import Judged
@@ -242,6 +242,20 @@ def test_cables_swapped_at_less_than_half_of_the_ports_are_no_exchange(tmp_path:
         made.unplug(("su01-leaf-r2", port))
     checks = Counter(check for _, check in codes(judged(made, tmp_path, "ibnetdiscover")))
     assert checks == {"cabling.swapped": 3, "cabling.missing": 10}
+
+
+def test_cables_of_two_switches_in_other_ports_of_each_other_are_no_exchange(tmp_path: Path) -> None:
+    made = small()
+    ports = [port for name, port in made.planned if name == "su00-leaf-r2"]
+    leaves = ("su00-leaf-r2", "su01-leaf-r2")
+    far = {(leaf, port): made.unplug((leaf, port)) for leaf in leaves for port in ports}
+    for leaf, other in (leaves, leaves[::-1]):
+        for port, there in zip(ports, [*ports[1:], ports[0]], strict=True):
+            made.plug_in((leaf, there), far[other, port])
+    found = judged(made, tmp_path, "iblinkinfo")
+    assert {check for _, check in codes(found)} == {"cabling.ring"}
+    mend(made, found)
+    assert made.actual == made.planned
 
 
 # Recorded outputs

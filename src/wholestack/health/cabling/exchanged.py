@@ -40,6 +40,8 @@ def exchanges(matched: Matched, seen: Seen) -> list[Exchange]:
 
 def put_back(matched: Matched, found: list[Exchange]) -> Matched:
     """The plan on the ports as if the devices had the names that their places have in the plan."""
+    if not found:
+        return matched
     new = {device: there for each in found for device, there in zip(each.devices, _turned(each.devices), strict=True)}
 
     def moved(port: Port) -> Port:
