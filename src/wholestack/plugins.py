@@ -3,7 +3,7 @@
 One group a kind of thing, ``wholestack.<package>_<things>``: ``wholestack.evals_layouts`` (classes of layouts),
 ``wholestack.evals_backends`` (lines of the table of backends), ``wholestack.evals_checkers`` (functions that judge an
 answer), ``wholestack.health_checks`` (tuples of checks), ``wholestack.health_fixes`` (tuples of fixes),
-``wholestack.codetasks_kinds`` (classes of kinds of question).
+``wholestack.health_owners`` (tuples of owners), ``wholestack.codetasks_kinds`` (classes of kinds of question).
 """
 
 from collections.abc import Iterator

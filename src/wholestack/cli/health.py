@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from wholestack.cli import health_cabling, health_history, health_operations
+from wholestack.cli import health_cabling, health_history, health_operations, health_ticket
 from wholestack.cli.output import code_for, findings_document, print_json, read_text
 from wholestack.finding import EXIT_OK, Finding
 from wholestack.health import catalog
@@ -58,6 +58,7 @@ app.command(
 )
 app.command(health_cabling.cabling)
 app.command(health_operations.fix)
+app.command(health_ticket.ticket)
 
 
 @app.command

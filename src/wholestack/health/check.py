@@ -290,3 +290,8 @@ class Check:
     def severity(self) -> Status:
         """The worst that it can say."""
         return "fail" if any(cause.status == "fail" for cause in self.causes) else "warn"
+
+    @property
+    def keeps_counters(self) -> bool:
+        """Whether it says anything that only counts up."""
+        return self.counters is not _nothing

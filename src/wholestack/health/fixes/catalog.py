@@ -40,6 +40,16 @@ def fixes_for(cause: str) -> tuple[Fix, ...]:
     return tuple(fix for fix in all_fixes() if cause in fix.about.causes)
 
 
+def mended() -> frozenset[tuple[str, str]]:
+    """Check and words of every cause that some fix mends, as a Finding has them.
+
+    Raises:
+        InputError: see :func:`all_fixes`.
+    """
+    causes = {checks.causes()[code][0] for fix in all_fixes() for code in fix.about.causes}
+    return frozenset((check.name, cause.says) for check in checks.CHECKS for cause in check.causes if cause in causes)
+
+
 def _added(known: list[Fix]) -> Iterator[Fix]:
     names = {fix.about.name for fix in known}
     for plugin in installed(ENTRY_POINTS):

@@ -18,7 +18,6 @@ from wholestack.health.check import Before, Cause, Expectation, Seen
 from wholestack.health.checks.nvidia import NVIDIA_SMI
 from wholestack.health.diagnosis import diagnose, to_findings
 from wholestack.health.earlier import EarlierSweep
-from wholestack.health.explaining import explain
 from wholestack.health.fixes.catalog import fixes_for
 from wholestack.health.fixes.fix import Fault, Fix
 from wholestack.health.fleet import compare
@@ -27,9 +26,10 @@ from wholestack.health.judges import judge_reply
 from wholestack.health.operations.cluster import Node
 from wholestack.health.operations.deeds import Ledger
 from wholestack.health.operations.draining import Outcome
+from wholestack.health.operations.locating import locate
 from wholestack.health.operations.story import FaultStory, refusal_to_fix, stories
 from wholestack.health.probe import NotThereError, UnreadableError
-from wholestack.health.records import PLAN, RESULTS, SweepPlan
+from wholestack.health.records import RESULTS, SweepPlan
 from wholestack.health.result import HostResult, symptoms_of
 from wholestack.health.sending import commands_for
 from wholestack.record import Record
@@ -103,22 +103,14 @@ def case_of(folder: Path, name: str) -> Case:
         InputError: there is no such Finding, it is of another version, or not of a check that can be put again.
         RunDirectoryError: it is no run directory.
     """
-    run = RunReader(folder)
-    meaning = explain(name, run.findings())
-    plan = run.read(PLAN, SweepPlan)
-    found = meaning.finding
-    if found is None or meaning.cause is None:
-        raise InputError(f"{name!r} is no finding of {folder}", remedy="give the id of a finding")
-    host = next((each for each in plan.hosts if each.name == found.subject), None)
-    if host is None:
-        raise InputError(f"{found.subject!r} is no host of {folder}", remedy="sweep again")
+    found = locate(folder, name)
     return Case(
-        finding=found,
-        cause=meaning.cause,
-        host=host,
-        plan=plan,
-        results=tuple(run.journal(RESULTS, HostResult)),
-        before=EarlierSweep(folder).before(host.name),
+        finding=found.finding,
+        cause=found.cause,
+        host=found.host,
+        plan=found.plan,
+        results=tuple(RunReader(folder).journal(RESULTS, HostResult)),
+        before=EarlierSweep(folder).before(found.host.name),
     )
 
 

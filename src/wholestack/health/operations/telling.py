@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wholestack.health.describing import bullet, indented
+from wholestack.health.fixes.catalog import mended
 from wholestack.health.history.account import find_machine
 from wholestack.health.history.spans import Event
 from wholestack.health.history.store import History
@@ -46,11 +47,12 @@ def told_stories(history: History, host: str | None, *, now: float, everything: 
     for event in events:
         if event.kind in TRANSITIONS:
             by_story.setdefault(event.subject, []).append(event)
+    fixable = mended()
     told = [
         Told(
             host=names[each.host],
             story=each,
-            next=next_step(each, fixable=False),
+            next=next_step(each, fixable=(each.check, each.cause) in fixable),
             events=tuple(by_story.get(each.id, ())),
         )
         for each in stories(history.findings(machine), events, history.silences(), now=now)
