@@ -4,6 +4,7 @@ from pathlib import Path
 
 from wholestack.health import catalog
 from wholestack.health.describing import describe_check
+from wholestack.health.sources import SOURCES
 
 PAGE = Path(__file__).parents[2] / "docs" / "health-checks.md"
 INTRODUCTION = """# Health checks
@@ -34,7 +35,19 @@ def table() -> str:
         marks = "".join([" **root**" if row.needs_root else "", "" if row.passive else " **saved**"])
         cells = (f"`{row.name}`", row.about + marks, ", ".join(row.parts), row.severity, ", ".join(row.formats))
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    return INTRODUCTION + "\n".join(lines) + "\n"
+    return INTRODUCTION + "\n".join([*lines, "", *_other_causes()]) + "\n"
+
+
+def _other_causes() -> list[str]:
+    """What is said by no check of the catalogue."""
+    lines = ["## What no check of a sweep says", "", "The same commands explain these causes, by code or by finding."]
+    for source in SOURCES:
+        lines += ["", f"`{source.command}`: {source.about}.", "", "| cause | says | status | owner | remedy |"]
+        lines.append("|---|---|---|---|---|")
+        for cause in source.causes:
+            cells = (f"`{cause.code}`", cause.says, cause.status, cause.owner, cause.remedy)
+            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return lines
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from cyclopts import App, Parameter
 
 from wholestack.cli import health_cabling, health_history, health_operations, health_ticket
 from wholestack.cli.output import code_for, findings_document, print_json, read_text
-from wholestack.finding import EXIT_OK, Finding
+from wholestack.finding import EXIT_OK
 from wholestack.health import catalog
 from wholestack.health.describing import describe_check, describe_judgement
 from wholestack.health.judging import Judgement, read_saved
@@ -238,7 +238,7 @@ def checks(*, json: Json = False) -> int:
 
 @app.command
 def explain(
-    finding: str, /, *, folder: Annotated[Path | None, Parameter(name="--in")] = None, json: Json = False
+    finding: str, /, *, found_in: Annotated[Path | None, Parameter(name="--in")] = None, json: Json = False
 ) -> int:
     """Say what a finding means, what was seen, who acts and what to do.
 
@@ -246,17 +246,16 @@ def explain(
     ----------
     finding
         Id of a finding or its beginning; or the code of a cause, or the name of a check.
-    folder
-        The sweep that the finding is from.
+    found_in
+        What the finding is of: the folder of a sweep or probe, or a file of what --json of a command printed
+        (judge, check, bootlog judge, cabling).
     json
         Print one JSON document.
     """
-    from wholestack.health.explaining import describe_meaning
+    from wholestack.health.explaining import describe_meaning, findings_in
     from wholestack.health.explaining import explain as look_up
-    from wholestack.runs import RunReader
 
-    found: list[Finding] = RunReader(folder).findings() if folder else []
-    meaning = look_up(finding, found)
+    meaning = look_up(finding, findings_in(found_in) if found_in else ())
     if json:
         print_json(meaning.document())
     else:

@@ -10,11 +10,11 @@ A check answers up to five questions, each a function of what was seen:
 * ``identities``: which one is it? Serial numbers, by which the history knows a part again in another slot or host.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
-from wholestack.finding import Status
+from wholestack.finding import Finding, Status, finding
 from wholestack.health.parts import HOST, Part, PartKind
 from wholestack.health.probe import NotThereError, Probe, UnreadableError
 from wholestack.record import Record
@@ -43,6 +43,41 @@ class Cause:
     """Codes that this one brings about on the same part, on parts within it, or on the host as a whole: their
     symptoms become its evidence, since one fault is one Finding. A code followed by a blank and a part's key means
     that part only: ``telemetry.hung nvidia_smi``."""
+
+    def finding(
+        self,
+        subject: str,
+        check: str,
+        *,
+        evidence: Sequence[str],
+        part: str = "",
+        at: float | None = None,
+        status: Status | None = None,
+        settles: str = "",
+    ) -> Finding:
+        """What it is called on a subject: the one way from a cause to a Finding, so that each can be explained.
+
+        Args:
+            subject: The host, or whatever is judged.
+            check: Name of what saw it.
+            evidence: The very lines or numbers.
+            part: Which part of the subject.
+            at: Seconds since the epoch.
+            status: Another than the cause's own.
+            settles: Id of the claim that it settles.
+        """
+        return finding(
+            subject,
+            check,
+            status or self.status,
+            evidence=evidence,
+            part=part,
+            cause=self.says,
+            owner=self.owner,
+            remedy=self.remedy,
+            at=at,
+            settles=settles,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from wholestack.finding import WORST_FIRST, Finding, Status, finding
+from wholestack.finding import WORST_FIRST, Finding, Status
 from wholestack.health.check import Symptom
 from wholestack.health.parts import HOST, fitting
 from wholestack.health.telemetry import FIELD
@@ -80,15 +80,12 @@ def _left_out(each: CheckSymptom) -> int:
 def to_findings(subject: str, symptoms: Iterable[CheckSymptom], *, at: float) -> list[Finding]:
     """Findings of one host."""
     return [
-        finding(
+        each.symptom.cause.finding(
             subject,
             each.check,
-            each.status,
+            status=each.status,
             part=str(each.symptom.part),
             evidence=each.symptom.evidence,
-            cause=each.symptom.cause.says,
-            owner=each.symptom.cause.owner,
-            remedy=each.symptom.cause.remedy,
             at=at,
         )
         for each in symptoms

@@ -2,24 +2,33 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
 
 from wholestack.errors import InputError
 from wholestack.finding import Finding
 from wholestack.health import catalog
 from wholestack.health.check import Cause, Check
 from wholestack.health.describing import WORDS, bullet, describe_check, indented
-from wholestack.record import to_builtins
+from wholestack.health.sources import SOURCES, KnownCause, Source, every_cause, source_of
+from wholestack.record import from_builtins, to_builtins
+from wholestack.runs import RunReader
 
 SHORTEST_PREFIX = 4
+MOST_BYTES = 64_000_000
+"""Of a saved document."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meaning:
-    """What one name stands for; at least one of the three is there."""
+    """What one name stands for; at least one of the first four is there."""
 
     finding: Finding | None = None
     cause: Cause | None = None
     check: Check | None = None
+    source: Source | None = None
+    """What says it, where that is no check of the catalogue."""
     same_elsewhere: int = 0
     """Other hosts of the sweep with the same cause."""
 
@@ -39,6 +48,7 @@ class Meaning:
                 "explains": list(cause.explains),
             },
             "check": describe_check(self.check).document() if self.check else None,
+            "source": self.source.document() if self.source else None,
             "same_elsewhere": self.same_elsewhere,
         }
 
@@ -47,27 +57,56 @@ def explain(name: str, findings: Sequence[Finding] = ()) -> Meaning:
     """Look a name up.
 
     Args:
-        name: Id of a Finding or its unique beginning, code of a cause, or name of a check.
-        findings: Of a sweep.
+        name: Id of a Finding or its unique beginning, code of a cause, or name of a check or of a source.
+        findings: Among which the id is; see :func:`findings_in`.
 
     Raises:
         InputError: it is none of these, or the beginning of several ids.
     """
-    known = catalog.causes()
+    known = every_cause()
     by_name = {check.name: check for check in catalog.CHECKS}
     if name in known:
-        cause, check = known[name]
-        return Meaning(cause=cause, check=by_name.get(name, check))
+        each = known[name]
+        return Meaning(cause=each.cause, check=by_name.get(name, each.check), source=each.source)
     if name in by_name:
         return Meaning(check=by_name[name])
+    if (source := source_of(name)) is not None:
+        return Meaning(source=source)
     found = _by_prefix(name, findings)
     others = {each.subject for each in findings if each.cause == found.cause} - {found.subject}
+    said = _cause_of(found, known.values())
     return Meaning(
         finding=found,
-        cause=_cause_of(found, known.values()),
+        cause=said.cause if said else None,
         check=by_name.get(found.check),
+        source=(said.source if said else None) or source_of(found.check),
         same_elsewhere=len(others),
     )
+
+
+def findings_in(path: Path) -> list[Finding]:
+    """Findings of a run directory (a sweep, a probe), or of a document that ``--json`` of any command printed.
+
+    Raises:
+        InputError: the file cannot be read, is too large, or holds no findings.
+        RunDirectoryError: the folder is no run directory.
+        RecordError: a finding does not decode.
+    """
+    if not path.is_file():
+        return RunReader(path).findings()
+    with path.open("rb") as opened:
+        content = opened.read(MOST_BYTES + 1)
+    remedy = "name the folder of a sweep or probe, or what --json of a command printed"
+    if len(content) > MOST_BYTES:
+        raise InputError(f"{path}: is larger than {MOST_BYTES:,} bytes", remedy=remedy)
+    try:
+        found = msgspec.json.decode(content)
+    except msgspec.DecodeError as error:
+        raise InputError(f"{path}: is no JSON: {error}", remedy=remedy) from error
+    listed = found.get("findings") if isinstance(found, dict) else None
+    if not isinstance(listed, list):
+        raise InputError(f"{path}: has no findings", remedy=remedy)
+    return [from_builtins(Finding, each, where=f"{path}: finding {place}") for place, each in enumerate(listed, 1)]
 
 
 def describe_meaning(meaning: Meaning) -> str:
@@ -84,6 +123,8 @@ def describe_meaning(meaning: Meaning) -> str:
         if meaning.cause is None:
             lines += [bullet("can say", f"{cause.code}: {cause.says}") for cause in meaning.check.causes]
         lines += [bullet("limit", f"{limit.name} = {limit.default:g}: {limit.about}") for limit in meaning.check.limits]
+    if meaning.source is not None:
+        lines += _about_source(meaning.source, alone=meaning.cause is None)
     return "\n".join(lines)
 
 
@@ -106,24 +147,32 @@ def _about_cause(cause: Cause, *, brief: bool) -> list[str]:
     if cause.status == "unknown":
         lines.append(bullet("means", "neither healthy nor broken: the host did not let us look; it may not be trusted"))
     if cause.explains:
-        known = catalog.causes()
+        known = every_cause()
         says = [_said(each, known) for each in cause.explains]
         lines.append(bullet("explains", f"{', '.join(dict.fromkeys(says))}: seen with it, they are the same fault"))
     return lines
 
 
-def _said(explained: str, known: Mapping[str, tuple[Cause, Check | None]]) -> str:
+def _about_source(source: Source, *, alone: bool) -> list[str]:
+    lines = [bullet("from", f"{source.command}: {source.about}")]
+    if alone:
+        lines += [bullet("check", f"{name}: {about}") for name, about in source.checks.items()]
+        lines += [bullet("can say", f"{cause.code}: {cause.says}") for cause in source.causes]
+    return lines
+
+
+def _said(explained: str, known: Mapping[str, KnownCause]) -> str:
     """What ``code``, or ``code key-of-the-part``, says."""
     code, _, key = explained.partition(" ")
-    says = known[code][0].says if code in known else code
+    says = known[code].cause.says if code in known else code
     return f"{says} ({key})" if key else says
 
 
-def _cause_of(found: Finding, known: Iterable[tuple[Cause, Check | None]]) -> Cause | None:
+def _cause_of(found: Finding, known: Iterable[KnownCause]) -> KnownCause | None:
     """The cause that a Finding names; of its own check if two say the same."""
-    fitting = [(cause, check) for cause, check in known if cause.says == found.cause]
-    own = [cause for cause, check in fitting if check is not None and check.name == found.check]
-    return own[0] if own else fitting[0][0] if fitting else None
+    fitting = [each for each in known if each.cause.says == found.cause]
+    own = [each for each in fitting if each.check is not None and each.check.name == found.check]
+    return own[0] if own else fitting[0] if fitting else None
 
 
 def _by_prefix(name: str, findings: Sequence[Finding]) -> Finding:
@@ -133,6 +182,7 @@ def _by_prefix(name: str, findings: Sequence[Finding]) -> Finding:
     if fitting:
         listed = ", ".join(f"{each.id} ({each.subject})" for each in list(fitting.values())[:5])
         raise InputError(f"{name!r} begins the ids of {len(fitting)} findings", remedy=f"give more of one: {listed}")
-    names = [*(check.name for check in catalog.CHECKS), *catalog.causes()]
-    where = "" if findings else "; for a finding, name its sweep with --in DIR"
+    sources = [each for source in SOURCES for each in (source.noun, *source.checks)]
+    names = [*(check.name for check in catalog.CHECKS), *sources, *every_cause()]
+    where = "" if findings else "; for a finding, name its run with --in DIR"
     raise InputError(f"no finding, cause or check {name!r}", remedy=f"{catalog.nearest(name, names)}{where}")

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from wholestack.finding import WORST_FIRST, Finding, Status
+from wholestack.health.claim_causes import CLAIM, NOTHING_APPLIES, PART
 from wholestack.health.describing import WORDS, bullet, indented
 from wholestack.health.names import fold
 from wholestack.health.records import HostVerdict, SweepSummary
-from wholestack.health.verdicts import CLAIM, PART, nothing_applied
 
 EXAMPLES = 2
 """Findings of a group that are shown with their evidence."""
@@ -119,7 +119,7 @@ def _nothing_applied(verdict: HostVerdict, settling: str) -> list[Finding]:
     if verdict.status != "unknown" or verdict.findings:
         return []
     lacking = tuple(dict.fromkeys(each.detail for each in verdict.skipped))
-    return [nothing_applied(verdict.host, settling, evidence=lacking)]
+    return [NOTHING_APPLIES.finding(verdict.host, settling, evidence=lacking)]
 
 
 def _hosts(count: int) -> str:

@@ -7,7 +7,8 @@ its time is over, since a verdict on a machine is only as good as it is young.
 from collections.abc import Sequence
 
 from wholestack.claim import Claim, ClaimStatus, is_genuine, status_of
-from wholestack.finding import Finding, finding
+from wholestack.finding import Finding
+from wholestack.health.claim_causes import CHANGED
 from wholestack.health.records import PLAN, RESULTS, SweepPlan
 from wholestack.health.result import HostResult
 from wholestack.health.verdicts import claim_of
@@ -37,25 +38,15 @@ def standing(claim: Claim, findings: Sequence[Finding], *, now: float) -> ClaimS
 
 def _judge(claim: Claim, plan: SweepPlan, result: HostResult | None, last: Finding | None, at: float) -> Finding | None:
     if not is_genuine(claim):
-        return _changed(claim, f"id {claim.id} is not the hash of the claim", "restore claims.jsonl from a copy", at)
+        return _changed(claim, f"id {claim.id} is not the hash of the claim", at)
     if result is None:
-        return _changed(claim, f"no result of {claim.subject}", "restore results.jsonl from a copy", at)
+        return _changed(claim, f"no result of {claim.subject}", at)
     again = claim_of(result, plan, sealed_at=claim.sealed_at)
     if again.predicted != claim.predicted:
         said = f"traits {again.predicted}, sealed as {claim.predicted}"
-        return _changed(claim, said, "restore results.jsonl from a copy, or sweep again", at)
+        return _changed(claim, said, at)
     return last
 
 
-def _changed(claim: Claim, said: str, remedy: str, at: float) -> Finding:
-    return finding(
-        claim.subject,
-        claim.name,
-        "fail",
-        evidence=(said,),
-        cause="the sweep was changed after it was sealed",
-        owner="cluster team",
-        remedy=remedy,
-        at=at,
-        settles=claim.id,
-    )
+def _changed(claim: Claim, said: str, at: float) -> Finding:
+    return CHANGED.finding(claim.subject, claim.name, evidence=(said,), at=at, settles=claim.id)

@@ -19,6 +19,7 @@ from wholestack.errors import InputError, RecordError
 from wholestack.finding import WORST_FIRST, Finding, Status, finding, worst_first
 from wholestack.health import catalog
 from wholestack.health.check import Cause
+from wholestack.health.claim_causes import CLAIM, IN_PART, NOTHING_APPLIES, PART
 from wholestack.health.cleaning import printable
 from wholestack.health.coverage import asks_gpus, hosts_with_gpus, shortfall
 from wholestack.health.diagnosis import CheckSymptom, diagnose, to_findings
@@ -31,12 +32,8 @@ from wholestack.runs import CLAIMS, FINDINGS, RunDirectory, RunReader
 
 VALID_S = 24 * 3600.0
 """How long a claim on a host is believed."""
-CLAIM = "host.fit"
-"""Name of the claim, and of the check whose ``ok`` settles it."""
-PART = "host.part"
-"""The same of a sweep that left checks out."""
 MOST_NAMES = 8
-"""Checks that the statement of such a claim names."""
+"""Checks that the statement of a claim on a part of them names."""
 DELIVERED = ("gpu.name", "gpu.count", "gpu.driver", "ib.port_count", "ib.rate", "memory.size_gib", "cpu.count")
 """Traits that the statement of a claim names, where the host gives them."""
 
@@ -126,37 +123,12 @@ def settled(verdict: HostVerdict, claim: Claim, *, at: float) -> list[Finding]:
 def _settling(verdict: HostVerdict, claim: Claim, status: Status, at: float) -> Finding:
     said = f"{len(verdict.passed)} checks passed, {len(verdict.findings)} warnings, {len(verdict.skipped)} skipped"
     if status == "unknown":
-        return nothing_applied(verdict.host, claim.name, evidence=(said, claim.statement), at=at, settles=claim.id)
+        return NOTHING_APPLIES.finding(
+            verdict.host, claim.name, evidence=(said, claim.statement), at=at, settles=claim.id
+        )
     if claim.name == CLAIM:
         return finding(verdict.host, CLAIM, status, evidence=(said,), at=at, settles=claim.id)
-    return finding(
-        verdict.host,
-        PART,
-        "unknown",
-        evidence=(said, claim.statement),
-        cause="the host was not looked at in full",
-        owner="cluster team",
-        remedy="sweep without --only and --skip",
-        at=at,
-        settles=claim.id,
-    )
-
-
-def nothing_applied(
-    host: str, settling: str, *, evidence: Sequence[str], at: float | None = None, settles: str = ""
-) -> Finding:
-    """Of a host on which every check that was put was skipped: looking again in the same way would not help."""
-    return finding(
-        host,
-        settling,
-        "unknown",
-        evidence=evidence,
-        cause="none of the checks that were put applies",
-        owner="cluster team",
-        remedy="put others too (leave out --only), or install what the skipped ones lack",
-        at=at,
-        settles=settles,
-    )
+    return IN_PART.finding(verdict.host, PART, evidence=(said, claim.statement), at=at, settles=claim.id)
 
 
 def _verdict(result: HostResult, beside: Iterable[CheckSymptom], causes: Mapping[str, Cause]) -> HostVerdict:

@@ -64,6 +64,14 @@ BUSY = Cause(
     status="unknown",
     remedy="probe between jobs, or give --even-if-busy (its pace is not judged then)",
 )
+USERS_UNKNOWN = Cause(
+    code="device.users_unknown",
+    says="busy or not cannot be told",
+    owner="cluster team",
+    status="unknown",
+    remedy="run nvidia-smi by hand and mend what it lacks; or name the device with --idle if you know that nothing "
+    "uses it (its pace is not judged then)",
+)
 NOT_REACHED = Cause(
     code="device.not_reached",
     says="its GPUs cannot be probed",
@@ -71,3 +79,14 @@ NOT_REACHED = Cause(
     status="unknown",
     remedy="install a torch that sees them, or give --devices cpu to probe the cores alone",
 )
+CAUSES = (
+    WRONG_PRODUCT, WRONG_CHECKSUM, WRONG_MEMORY, GAVE_UP, SLOW, SLOW_AFTER_REPAIR, TOO_LITTLE_TIME, UNDECIDED,
+    BUSY, USERS_UNKNOWN, NOT_REACHED,
+)  # fmt: skip
+CHECKS = {
+    EXACT: "whether a device multiplies right",
+    MEMORY: "whether its memory gives back what was written",
+    PACE: "whether it is as fast as its kind",
+    FREE: "whether it can be probed now",
+}
+"""What each looks at, by name."""

@@ -56,3 +56,14 @@ TOO_FEW = Cause(
     remedy="add good boots: wholestack health bootlog learn",
     status="unknown",
 )
+CAUSES = (
+    UNKNOWN_LINES, CRASH, MISSING_LINES, OTHER_VALUE, OTHER_ORDER, MISSING_UNKNOWN, OTHER_KERNEL, TOO_FEW,
+)  # fmt: skip
+CHECKS = {
+    "bootlog.unknown": "a line that no good boot has",
+    "bootlog.missing": "a line missing that every good boot has",
+    "bootlog.value": "a familiar line with another value",
+    "bootlog.order": "a line out of the order that always held",
+    "bootlog.reading": "whether the log and the model are enough to judge by",
+}
+"""What each looks at, by the name that Findings carry."""

@@ -8,6 +8,7 @@ from wholestack.finding import Finding, Status, finding, worst, worst_first
 from wholestack.health.bootlog.acceptance import decided
 from wholestack.health.bootlog.boots import Boot
 from wholestack.health.bootlog.causes import (
+    CHECKS,
     CRASH,
     MISSING_LINES,
     MISSING_UNKNOWN,
@@ -31,17 +32,11 @@ NEAR_LINES = 2
 """Lines of other things that may stand between two of one fault."""
 SPOKEN_LINES = 50
 """Lines within which the same speaker speaks of the same thing."""
-CHECKS: dict[Kind, str] = {
+BY_KIND: dict[Kind, str] = {
     "unknown": "bootlog.unknown",
     "missing": "bootlog.missing",
     "value": "bootlog.value",
     "order": "bootlog.order",
-}
-ABOUT = {
-    "bootlog.unknown": "a line that no good boot has",
-    "bootlog.missing": "a line missing that every good boot has",
-    "bootlog.value": "a familiar line with another value",
-    "bootlog.order": "a line out of the order that always held",
 }
 
 
@@ -106,9 +101,9 @@ def judge_boot(boot: Boot, expectations: Expectations, *, subject: str, now: flo
         findings.append(found)
         lines += [JudgedLine(finding=found.id, kind=each.kind, line=each.line) for each in group]
     findings += _unjudged(subject, compared, expectations, now)
-    spoken = {each.check for each in findings} | {CHECKS[each.kind] for each in accepted}
+    spoken = {each.check for each in findings} | {BY_KIND[each.kind] for each in accepted}
     passed = [check for check in _put(expectations, other_kernel=other_kernel) if check not in spoken]
-    findings += [finding(subject, check, "ok", evidence=(f"none of: {ABOUT[check]}",), at=now) for check in passed]
+    findings += [finding(subject, check, "ok", evidence=(f"none of: {CHECKS[check]}",), at=now) for check in passed]
     return BootJudgement(
         status=worst(findings) if findings or not accepted else "ok",
         findings=tuple(worst_first(findings)),
@@ -149,7 +144,7 @@ def _without_accepted(
 
 def _groups(deviations: Sequence[Deviation], compared: Comparison) -> list[list[Deviation]]:
     """Deviations of one fault together; each group begins with what names it best."""
-    by_kind: dict[str, list[Deviation]] = {kind: [] for kind in CHECKS}
+    by_kind: dict[str, list[Deviation]] = {kind: [] for kind in BY_KIND}
     for each in deviations:
         by_kind[each.kind].append(each)
     unknown = _joined(sorted(by_kind["unknown"], key=_place), NEAR_LINES, (_wording, _address), _is_continued(compared))
@@ -243,7 +238,7 @@ def _is_one_fault(unknown: Sequence[Deviation], missing: Sequence[Deviation]) ->
 
 def _as_finding(subject: str, deviations: Sequence[Deviation], ended: dict[str, Acceptance], now: float) -> Finding:
     first = next((each for each in deviations if each.crash), deviations[0])
-    cause, check = _cause_of(deviations, first), CHECKS[first.kind]
+    cause, check = _cause_of(deviations, first), BY_KIND[first.kind]
     lines = [line for each in deviations for line in each.evidence]
     said = [f"{len(deviations)} lines; {first.support}" if len(deviations) > 1 else first.support]
     said += [_ended(decision) for each in deviations if (decision := ended.get(each.line)) is not None][:1]
@@ -273,17 +268,7 @@ def _finding(subject: str, check: str, cause: Cause, *, part: str, evidence: Seq
     shown = [printable(line)[:LONGEST_EVIDENCE] for line in dict.fromkeys(evidence)]
     if len(shown) > MOST_EVIDENCE:
         shown = [*shown[:MOST_EVIDENCE], f"and {len(shown) - MOST_EVIDENCE} more lines"]
-    return finding(
-        subject,
-        check,
-        cause.status,
-        part=printable(part)[:LONGEST_PART],
-        evidence=shown,
-        cause=cause.says,
-        owner=cause.owner,
-        remedy=cause.remedy,
-        at=now,
-    )
+    return cause.finding(subject, check, part=printable(part)[:LONGEST_PART], evidence=shown, at=now)
 
 
 def _other_kernel(

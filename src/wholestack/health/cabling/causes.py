@@ -124,3 +124,10 @@ UNREADABLE = Cause(
     remedy="take it anew and whole",
     status="unknown",
 )
+CAUSES = (
+    SWAPPED, RING, WRONG_PORT, WRONG_DEVICE, WRONG_RAIL, DISPLACED, SHIFTED, EXCHANGED, MISSING, DOWN, ABSENT,
+    UNPLANNED, STRANGER, REDUCED, RENAMED, NAMES, CONFLICT, NOT_SEEN, UNREADABLE,
+)  # fmt: skip
+PLAN = "cabling.plan"
+"""Name of the check where all is as planned; each other Finding carries the code of its cause."""
+CHECKS = {PLAN: "whether every planned cable is where it should be"}

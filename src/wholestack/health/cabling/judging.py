@@ -13,6 +13,7 @@ from wholestack.health.cabling.causes import (
     MISSING,
     NAMES,
     NOT_SEEN,
+    PLAN,
     REDUCED,
     RENAMED,
     STRANGER,
@@ -30,7 +31,6 @@ from wholestack.health.formats.ibnetdiscover import SPEEDS
 from wholestack.health.names import fold
 from wholestack.record import Record
 
-CHECK = "cabling.plan"
 MOST_LINES = 40
 """Of evidence."""
 
@@ -82,7 +82,7 @@ def judge_cabling(plan: Plan, seen: Seen, *, unreadable: Iterable[tuple[str, str
     findings += [_unmatched(each, now) for each in matched.unmatched]
     if judge.right and not findings:
         line = f"{judge.right} of {len(plan.cables)} cables are as planned"
-        findings.append(finding(printable(plan.name), CHECK, "ok", evidence=(line,), at=now))
+        findings.append(finding(printable(plan.name), PLAN, "ok", evidence=(line,), at=now))
     rows = rows_of(stories, ground)
     return Judged(
         status=worst(findings),
@@ -278,24 +278,16 @@ def _finding(story: Story, ground: Ground, now: float) -> Finding:
         device, part = "plan", ""
     more = len(story.evidence) - MOST_LINES
     lines = (*story.evidence[:MOST_LINES], *([f"and {more} more"] if more > 0 else []))
-    return finding(
-        printable(device), cause.code, cause.status, part=printable(part), cause=cause.says, owner=cause.owner,
-        remedy=cause.remedy, evidence=tuple(printable(line) for line in lines), at=now,
-    )  # fmt: skip
+    evidence = tuple(printable(line) for line in lines)
+    return cause.finding(printable(device), cause.code, part=printable(part), evidence=evidence, at=now)
 
 
 def _unreadable(source: str, why: str, now: float) -> Finding:
-    return finding(
-        printable(source), UNREADABLE.code, UNREADABLE.status, cause=UNREADABLE.says, owner=UNREADABLE.owner,
-        remedy=UNREADABLE.remedy, evidence=(printable(why),), at=now,
-    )  # fmt: skip
+    return UNREADABLE.finding(printable(source), UNREADABLE.code, evidence=(printable(why),), at=now)
 
 
 def _unmatched(each: Unmatched, now: float) -> Finding:
-    return finding(
-        printable(each.name), NAMES.code, NAMES.status, cause=NAMES.says, owner=NAMES.owner, remedy=NAMES.remedy,
-        evidence=(printable(each.why),), at=now,
-    )  # fmt: skip
+    return NAMES.finding(printable(each.name), NAMES.code, evidence=(printable(each.why),), at=now)
 
 
 def _notes(ground: Ground) -> Iterator[str]:

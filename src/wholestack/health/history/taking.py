@@ -7,12 +7,13 @@ from pathlib import Path
 
 from wholestack.errors import InputError, RunDirectoryError
 from wholestack.finding import Finding
+from wholestack.health.claim_causes import CLAIM, NOTHING_APPLIES
 from wholestack.health.connection import CHECK as CONNECTION
 from wholestack.health.history.looks import Fact, HostLook, Seat, Sight, SweepLook, is_serial, sweep_look
 from wholestack.health.looked import judged_by
 from wholestack.health.records import PLAN, RESULTS, SUMMARY, HostVerdict, SweepSummary
 from wholestack.health.result import HostResult
-from wholestack.health.verdicts import CLAIM, nothing_applied, read_sweep
+from wholestack.health.verdicts import read_sweep
 from wholestack.remote.host import SHARED, Host
 from wholestack.runs import FINDINGS, RunReader
 
@@ -63,7 +64,7 @@ def look_at(folder: Path) -> SweepLook:
 def _host_look(host: Host, result: HostResult, verdict: HostVerdict, put: Iterable[str]) -> HostLook:
     found = list(verdict.findings)
     if verdict.status == "unknown" and not found:
-        found.append(nothing_applied(host.name, CLAIM, evidence=()))
+        found.append(NOTHING_APPLIES.finding(host.name, CLAIM, evidence=()))
     return HostLook(
         host=host.name,
         kind=host.kind,
