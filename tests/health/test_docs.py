@@ -127,7 +127,7 @@ def test_the_guide_says_from_how_many_hosts_on_a_fleet_compares():
 
 
 def test_the_hosts_file_of_the_first_sweep_is_read():
-    (text,) = re.findall(r"```toml\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+    text, _ = re.findall(r"```toml\n(.*?)```", GUIDE.read_text(), re.DOTALL)
     tomllib.loads(text)
     hosts = read_toml(text, where="guide")
     assert [(host.name, host.kind, host.user) for host in hosts] == [
