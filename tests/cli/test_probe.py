@@ -38,6 +38,14 @@ def test_a_probe_of_this_machine_is_written_learnt_and_compared(tmp_path):
     assert "is not empty" in again.stderr
 
 
+def test_the_time_that_is_given_ends_a_probe_without_a_number_of_rounds(tmp_path):
+    arguments = ["--devices", "cpu", "--memory", "1MB", "--even-if-busy", "--seconds", "2s", "--out", tmp_path / "one"]
+    done = run(*arguments)
+    assert done.returncode in (0, 1, 3), done.stderr
+    assert RunReader(tmp_path / "one").manifest.config["seconds"] == 2.0
+    assert RunReader(tmp_path / "one").journal(DEVICES, DeviceOutcome)
+
+
 def test_what_is_shown_fits_80_columns(tmp_path):
     shown = run(*FEW, "--even-if-busy", "--out", tmp_path / "one", "--all")
     assert all(len(line) <= 80 for line in shown.stdout.splitlines() if "results in" not in line)

@@ -36,6 +36,7 @@ def probe(
     rounds: int | None = None,
     seed: int | None = None,
     even_if_busy: Flag = False,
+    idle: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative="")] = (),
     out: Path | None = None,
     json: Flag = False,
     all: Flag = False,
@@ -45,7 +46,7 @@ def probe(
     Multiplies integers whose product is exact in the precision used, in many patterns and shapes, and checks every
     element; writes and copies patterns over the memory; times products and copies. GPUs are reached by torch (not tried
     on a GPU yet); without any the cores of the CPU are probed by numpy, each pinned.
-    Not for a host with a running job: a device in use is left alone, and is unknown.
+    Not for a host with a running job: a device in use, or of which that cannot be told, is left alone and unknown.
 
     Exit codes: 0 nothing wrong; 1 a device is wrong or slow; 3 something could not be told; 2 usage; 130 interrupted.
 
@@ -66,6 +67,9 @@ def probe(
         Same seed, same operands; default: another one each time.
     even_if_busy
         Probe devices in use too; their pace is not judged.
+    idle
+        Probe these devices although it cannot be told whether something uses them (nvidia-smi is missing, silent or
+        fails), since you know that nothing does: address as findings show it, or serial. Their pace is not judged.
     out
         Folder for the results; made if it is missing. Default: probe-<time>.
     json
@@ -86,6 +90,7 @@ def probe(
         rounds=rounds,
         seed=time.time_ns() % 2**31 if seed is None else seed,
         even_if_busy=even_if_busy,
+        idle=idle,
     )
     folder = out or Path(time.strftime("probe-%Y%m%d-%H%M%S"))
     with _Progress() as progress:

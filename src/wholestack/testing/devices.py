@@ -144,7 +144,7 @@ class FaultyDevice:
         """See :class:`Device`."""
         return self.inner.free_bytes()
 
-    def in_use(self) -> str:
+    def in_use(self) -> str | None:
         """See :class:`Device`."""
         return self.inner.in_use() if self.busy_with is None else self.busy_with
 

@@ -97,5 +97,41 @@ def test_what_the_driver_says_of_a_gpu_is_read():
     device = TorchDevice(torch.device("cpu"), query=lambda query, _: answers[query])
     assert device.in_use() == "process 4711 python computes on it"
     assert device.corrections() == ("remapped_rows.uncorrectable 2",)
-    silent = TorchDevice(torch.device("cpu"), query=lambda *_: [])
-    assert (silent.in_use(), silent.corrections()) == ("", ())
+    answers["--query-compute-apps=pid,process_name"] = [[str(os.getpid()), "python"]]
+    assert device.in_use() == "", "a probe is not the user of its own device"
+    idle = TorchDevice(torch.device("cpu"), query=lambda *_: [])
+    assert (idle.in_use(), idle.corrections()) == ("", ())
+
+
+@pytest.mark.parametrize("answer", [None, [["[Insufficient Permissions]", "[N/A]"]]], ids=["failed", "not allowed"])
+def test_a_driver_that_does_not_say_who_uses_a_gpu_is_not_taken_for_idle(answer):
+    torch = pytest.importorskip("torch")
+    from wholestack.health.active.torch_device import TorchDevice
+
+    assert TorchDevice(torch.device("cpu"), query=lambda *_: answer).in_use() is None
+
+
+@pytest.mark.parametrize("script", [None, "exit 9", "exec sleep 60"], ids=["missing", "failing", "silent"])
+def test_nvidia_smi_that_is_missing_fails_or_is_silent_says_nothing(tmp_path, monkeypatch, script):
+    pytest.importorskip("torch")
+    from wholestack.health.active import torch_device
+
+    if script is not None:
+        tool = tmp_path / "nvidia-smi"
+        tool.write_text(f"#!/bin/sh\n{script}\n")
+        tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin" if script else str(tmp_path))
+    monkeypatch.setattr(torch_device, "SMI_LIMIT_S", 0.3 if script == "exec sleep 60" else 20.0)
+    assert torch_device.smi("--query-compute-apps=pid", "00000000:9b:00.0") is None
+
+
+def test_nvidia_smi_without_a_row_is_an_answer_and_a_gpu_without_an_address_is_not_asked(tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    from wholestack.health.active import torch_device
+
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text("#!/bin/sh\nexit 0\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert torch_device.smi("--query-compute-apps=pid", "00000000:9b:00.0") == []
+    assert torch_device.smi("--query-compute-apps=pid", "") is None

@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from wholestack.errors import InputError
 from wholestack.health.active.command import Asked, run_probe
 from wholestack.health.active.cores import Core
 from wholestack.health.active.finding_devices import devices_here
@@ -37,6 +38,15 @@ def test_cores_are_taken_where_there_is_no_gpu_or_they_are_asked_for(driver, tmp
         assert {each.part.key for each in found.devices} == cores
     with devices_here("all", driver=driver, gpus=lambda: ([gpu("a"), gpu("b")], "")) as found:
         assert {each.part.key for each in found.devices} == {"a", "b", *cores}
+
+
+def test_a_name_of_an_idle_device_that_is_not_here_is_refused_before_anything_is_written(driver, tmp_path):
+    asked = Asked(
+        devices="cpu", seconds=9, room_bytes=None, reference=None, rounds=1, seed=1, even_if_busy=False, idle=("gpu 9",)
+    )
+    with pytest.raises(InputError, match=r"'gpu 9': there is no such device.*cpu core"):
+        run_probe(asked, tmp_path / "run", content=None, tell=lambda _: None, driver=driver)
+    assert not (tmp_path / "run").exists()
 
 
 def test_gpus_that_torch_does_not_see_are_a_finding_and_cores_do_not_stand_in(driver, tmp_path):

@@ -176,6 +176,68 @@ def test_a_device_in_use_is_left_alone_unless_told_so(core, looking):
     assert not worst_of(found, causes.PACE)
 
 
+class Silent(FaultyDevice):
+    """Its driver does not say who uses it."""
+
+    def in_use(self):
+        return None
+
+
+def test_a_device_whose_users_cannot_be_told_is_unknown_and_left_alone_unless_named(core, looking):
+    class Untouched(Silent):
+        def multiply(self, left, right, precision):
+            raise AssertionError("it was probed")
+
+    untouched = Untouched(inner=core, name="d0", serial_number="S7")
+    for more in ({}, {"even_if_busy": True}, {"idle": ("d1", "S8")}):
+        found, _ = looking([untouched], **more)
+        (only,) = found.judgement.findings
+        assert (only.check, only.status, only.cause) == (causes.FREE, "unknown", causes.USERS_UNKNOWN.says)
+        assert not found.outcomes[0].sound
+    for name in ("d0", "cpu d0", "S7"):
+        told = Silent(inner=core, name="d0", serial_number="S7", slower=0.5, seconds=lambda: 1.0)
+        found, _ = looking([told], idle=(name,))
+        assert worst_of(found, causes.EXACT)["cpu d0"].status == "ok"
+        assert not worst_of(found, causes.PACE)
+
+
+def test_a_slow_device_whose_users_cannot_be_told_any_more_is_unknown(core, looking, reference):
+    answers = iter(["", None])
+
+    class Fallen(FaultyDevice):
+        def in_use(self):
+            return next(answers)
+
+    found, _ = looking([Fallen(inner=core, name="d0", seconds=lambda: 2.0)], reference=reference)
+    pace = worst_of(found, causes.PACE)["cpu d0"]
+    assert (pace.status, pace.cause) == ("unknown", causes.USERS_UNKNOWN.says)
+
+
+@pytest.mark.parametrize("seconds", [10, 60, 300])
+def test_a_probe_ends_within_its_time_however_slow_its_devices(core, looking, seconds):
+    """Every piece of work takes a second by the clock, and there is no bound on rounds."""
+    passed = [0.0]
+
+    class Slow(FaultyDevice):
+        def multiply(self, left, right, precision):
+            passed[0] += 1
+            return FaultyDevice.multiply(self, left, right, precision)
+
+        def write(self, words):
+            passed[0] += 1
+            return FaultyDevice.write(self, words)
+
+        def timed(self, work):
+            passed[0] += 1
+            return 1.0
+
+    devices = [Slow(inner=core, name=f"d{place}", busy_with="") for place in range(4)]
+    looking(devices, rounds=None, seconds=seconds, side=8, clock=lambda: passed[0])
+    # What was begun is ended: a sample of a pace is five timings, a round writes one block at least.
+    assert passed[0] <= seconds + 8
+    assert passed[0] >= seconds
+
+
 def test_a_device_that_becomes_busy_is_unknown_not_slow(core, looking, reference):
     answers = iter(["", "process 7 computes on it"])
 

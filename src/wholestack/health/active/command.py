@@ -2,7 +2,8 @@
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -11,8 +12,9 @@ from wholestack.errors import InputError
 from wholestack.finding import worst, worst_first
 from wholestack.health.active import causes
 from wholestack.health.active.concluding import Conclusion
+from wholestack.health.active.device import Device
 from wholestack.health.active.finding_devices import DRIVER, Which, devices_here
-from wholestack.health.active.probing import probe
+from wholestack.health.active.probing import names_of, probe
 from wholestack.health.active.records import KIND, Plan
 from wholestack.health.active.speed import Reference
 from wholestack.health.check import Symptom
@@ -32,6 +34,7 @@ class Asked:
     rounds: int | None
     seed: int
     even_if_busy: bool
+    idle: tuple[str, ...] = ()
     side: int | None = None
 
     def __post_init__(self) -> None:
@@ -52,6 +55,7 @@ def run_probe(
         driver: Where the GPUs' driver lists them.
 
     Raises:
+        InputError: a device that is called idle is none of those.
         RecordError: the reference does not decode.
         RunDirectoryError: the folder cannot be made.
     """
@@ -64,11 +68,15 @@ def run_probe(
         side=asked.side,
         seed=asked.seed,
         even_if_busy=asked.even_if_busy,
+        idle=asked.idle,
     )
     manifest = RunManifest(
         kind=KIND, created_at=time.time(), seed=asked.seed, config=to_builtins(plan), versions=_versions()
     )
-    with RunDirectory.create(folder, manifest) as run, devices_here(asked.devices, driver=driver) as found:
+    with ExitStack() as stack:
+        found = stack.enter_context(devices_here(asked.devices, driver=driver))
+        _refuse_unknown(asked.idle, found.devices)
+        run = stack.enter_context(RunDirectory.create(folder, manifest))
         concluded = probe(found.devices, plan, run=run, host=host, reference=reference, tell=tell)
         if not found.out_of_reach:
             return host, concluded
@@ -79,6 +87,13 @@ def run_probe(
         run.report(more)
     findings = tuple(worst_first([*concluded.judgement.findings, more]))
     return host, replace(concluded, judgement=replace(concluded.judgement, status=worst(findings), findings=findings))
+
+
+def _refuse_unknown(idle: Sequence[str], devices: Sequence[Device]) -> None:
+    known = set().union(*map(names_of, devices))
+    if unknown := sorted(set(idle) - known):
+        here = ", ".join(each.part.identity for each in devices) or "none"
+        raise InputError(f"--idle {unknown[0]!r}: there is no such device", remedy=f"there are: {here}")
 
 
 def _versions() -> dict[str, str]:

@@ -27,15 +27,16 @@ class State:
     """Of a square product."""
     room: int
     """Bytes to fill."""
-    busy: str
+    busy: str | None
+    """By what; empty where it is idle, ``None`` where that cannot be told."""
     works: bool
     """Whether it is probed at all, and goes on working."""
     gave_up: str = ""
     golden: list[WrongProduct] = field(default_factory=list)
     rounds: list[Round] = field(default_factory=list)
     paces: list[Paced] = field(default_factory=list)
-    became_busy: str = ""
-    """By what, once its pace was measured."""
+    became_busy: str | None = ""
+    """The same once its pace was measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +65,7 @@ def conclude(states: Sequence[State], run: RunDirectory, host: str, *, at: float
         if compared and causes.PACE not in blamed:
             evidence = tuple(map(_pace_line, compared))
             findings.append(finding(host, causes.PACE, "ok", part=str(state.device.part), evidence=evidence, at=at))
-        if state.works and not compared and not state.busy and causes.PACE not in blamed:
+        if state.works and not compared and state.busy == "" and causes.PACE not in blamed:
             detail = f"nothing to compare {state.device.kind} with: give --reference"
             skipped.append(Skipped(check=causes.PACE, reason="not_expected", detail=detail))
         findings += to_findings(host, symptoms, at=at)
@@ -83,8 +84,8 @@ def _symptoms(state: State) -> Iterator[CheckSymptom]:
     def says(check: str, cause: Cause, *evidence: str, status: Status | None = None) -> CheckSymptom:
         return CheckSymptom(check=check, symptom=Symptom(cause=cause, evidence=evidence, part=part, status=status))
 
-    if state.busy and not state.works and not state.gave_up:
-        yield says(causes.FREE, causes.BUSY, state.busy)
+    if state.busy != "" and not state.works and not state.gave_up:
+        yield _not_free(state.busy, says)
         return
     wrong = [*state.golden, *(each for round_ in state.rounds for each in round_.wrong)]
     sure = [each for each in wrong if not each.checksum_only]
@@ -105,11 +106,19 @@ def _symptoms(state: State) -> Iterator[CheckSymptom]:
     yield from _pace_symptoms(state, says)
 
 
+def _not_free(
+    busy: str | None, says: Callable[..., CheckSymptom], *, check: str = causes.FREE, when: str = ""
+) -> CheckSymptom:
+    if busy is None:
+        return says(check, causes.USERS_UNKNOWN, f"no answer to the question which processes use it{when}")
+    return says(check, causes.BUSY, f"{busy}{when}")
+
+
 def _pace_symptoms(state: State, says: Callable[..., CheckSymptom]) -> Iterator[CheckSymptom]:
     slow = [each for each in state.paces if each.verdict == "slow"]
     compared = [each for each in state.paces if each.bound is not None]
-    if slow and state.became_busy:
-        yield says(causes.PACE, causes.BUSY, f"{state.became_busy}, after its pace was measured")
+    if slow and state.became_busy != "":
+        yield _not_free(state.became_busy, says, check=causes.PACE, when=", after its pace was measured")
     elif slow:
         corrections = state.device.corrections()
         cause = causes.SLOW_AFTER_REPAIR if corrections else causes.SLOW
@@ -118,7 +127,7 @@ def _pace_symptoms(state: State, says: Callable[..., CheckSymptom]) -> Iterator[
         yield says(causes.PACE, cause, *lines, status="fail" if much else "warn")
     elif cut_short := [each for each in compared if each.verdict == "open" and len(each.pace.rates) < MOST_SAMPLES]:
         yield says(causes.PACE, causes.UNDECIDED, *map(_pace_line, cut_short))
-    elif state.works and not state.busy and not state.paces:
+    elif state.works and state.busy == "" and not state.paces:
         yield says(causes.PACE, causes.TOO_LITTLE_TIME, "fewer samples than a pace needs")
 
 
@@ -162,7 +171,7 @@ def _outcome(state: State, *, sound: bool) -> DeviceOutcome:
         part=state.device.part,
         kind=state.device.kind,
         serial=state.device.serial,
-        busy=state.busy,
+        busy=state.busy or "",
         gave_up=state.gave_up,
         corrections=state.device.corrections(),
         rounds=sum(round_.complete for round_ in state.rounds),

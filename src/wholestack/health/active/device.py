@@ -39,8 +39,8 @@ class Device(Protocol):
     def free_bytes(self) -> int:
         """Memory that is free for this device alone."""
 
-    def in_use(self) -> str:
-        """By what it is busy, in a few words; empty where it is idle."""
+    def in_use(self) -> str | None:
+        """By what it is busy, in a few words; empty where it is idle, ``None`` where that cannot be told."""
 
     def corrections(self) -> tuple[str, ...]:
         """What was ever corrected, remapped or retired in it, a line each; empty also where that cannot be read."""

@@ -77,7 +77,7 @@ def measure(
     """
     found: dict[str, list[Paced]] = {device.part.identity: [] for device in devices}
     for prepare in (_products, _copies):
-        series = [prepare(device, side[device.part.identity]) for device in devices]
+        series = [prepare(device, side[device.part.identity]) for device in devices if not late()]
         _first_samples(series, late)
         for each in series:
             _compare(each, series, reference, false_rate)

@@ -59,7 +59,7 @@ def probe(
     for state in _working(states):
         tell(f"{state.device.part}: products with known results")
         with _giving_up(state):
-            state.golden = golden_failures(state.device)
+            state.golden = golden_failures(state.device, late=late)
     tell("pace")
     _measure(states, plan, reference, lambda: clock() - started >= plan.seconds * PACE_SHARE)
     for number in itertools.count(1):
@@ -105,14 +105,20 @@ def read_measured(folders: Sequence[Path]) -> Iterator[tuple[str, str, Pace]]:
 def _begin(device: Device, plan: Plan) -> State:
     busy = device.in_use()
     kind = device.part.kind
+    works = plan.even_if_busy if busy else busy == "" or names_of(device) & set(plan.idle) != set()
     room = min(plan.room_bytes or device.free_bytes(), int(device.free_bytes() * MEMORY_SHARE.get(kind, 0.4)))
     return State(
         device=device,
         side=plan.side or SIDE.get(kind, SIDE["cpu"]),
         room=room,
         busy=busy,
-        works=not busy or plan.even_if_busy,
+        works=works,
     )
+
+
+def names_of(device: Device) -> set[str]:
+    """By which a person may name it."""
+    return {device.part.key, device.part.identity, device.serial} - {""}
 
 
 def _working(states: Sequence[State]) -> list[State]:
@@ -134,7 +140,7 @@ def _giving_up(state: State) -> Iterator[None]:
 
 
 def _measure(states: Sequence[State], plan: Plan, reference: Reference | None, late: Callable[[], bool]) -> None:
-    idle = [state for state in _working(states) if not state.busy]
+    idle = [state for state in _working(states) if state.busy == ""]
     for kind in dict.fromkeys(state.device.kind for state in idle):
         alike = [state for state in idle if state.device.kind == kind]
         side = {state.device.part.identity: state.side for state in alike}

@@ -43,6 +43,9 @@ class Plan(Record):
     """Chance that a sound device is called slow, for each of its measures."""
     even_if_busy: bool = False
     """Whether devices that something else uses are probed; their pace is not judged then."""
+    idle: tuple[str, ...] = ()
+    """Devices of which a person says that nothing uses them, though that cannot be told: address, ``kind address`` or
+    serial."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +102,7 @@ class DeviceOutcome(Record):
     kind: str
     serial: str
     busy: str
-    """By what; empty if it was idle."""
+    """By what; empty if it was idle, or if that could not be told."""
     gave_up: str
     """What the device's library said when it failed; empty if it did not."""
     corrections: tuple[str, ...]

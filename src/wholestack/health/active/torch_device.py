@@ -4,6 +4,7 @@ The class also takes torch's CPU device, with which the tests run it.
 """
 
 import csv
+import os
 import subprocess
 from collections.abc import Callable
 from time import perf_counter
@@ -24,19 +25,22 @@ _DTYPES: dict[PrecisionName, torch.dtype] = {
     "float16": torch.float16,
     "bfloat16": torch.bfloat16,
 }
-Query = Callable[[str, str], list[list[str]]]
-"""What nvidia-smi says of a device: (``--query-...`` with fields, PCI address) to rows; empty where it says nothing."""
+Query = Callable[[str, str], list[list[str]] | None]
+"""What nvidia-smi says of a device: (``--query-...`` with fields, PCI address or UUID) to rows; ``None`` where it
+fails, which is another answer than no row."""
 
 
-def smi(query: str, address: str) -> list[list[str]]:
-    """Ask nvidia-smi of one GPU, with a limit; rows of fields."""
+def smi(query: str, address: str) -> list[list[str]] | None:
+    """Ask nvidia-smi of one GPU, with a limit; rows of fields, or ``None`` where it is missing, silent or fails."""
+    if not address:
+        return None
     command = ["nvidia-smi", f"--id={address}", query, "--format=csv,noheader,nounits"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=SMI_LIMIT_S, check=False)
     except (OSError, subprocess.TimeoutExpired):
-        return []
+        return None
     if done.returncode != 0:
-        return []
+        return None
     return [[field.strip() for field in row] for row in csv.reader(done.stdout.splitlines()) if row]
 
 
@@ -60,10 +64,13 @@ class TorchDevice:
         """What the driver says is free."""
         return int(torch.cuda.mem_get_info(self._device)[0]) if self._device.type == "cuda" else 1 << 30
 
-    def in_use(self) -> str:
-        """Processes that compute on it."""
+    def in_use(self) -> str | None:
+        """Processes that compute on it, but for this one."""
         rows = self._query("--query-compute-apps=pid,process_name", self._address)
-        return "; ".join(f"process {' '.join(row)} computes on it" for row in rows[:4])
+        if rows is None or any(not row[0].isdigit() for row in rows):
+            return None
+        others = [row for row in rows if row[0] != str(os.getpid())]
+        return "; ".join(f"process {' '.join(row)} computes on it" for row in others[:4])
 
     def corrections(self) -> tuple[str, ...]:
         """Rows that were remapped, and errors that were corrected over its life."""
@@ -133,6 +140,8 @@ def _identity(device: torch.device) -> tuple[Part, str, str, str]:
     uuid = str(getattr(properties, "uuid", ""))
     known = [getattr(properties, name, None) for name in ("pci_domain_id", "pci_bus_id", "pci_device_id")]
     numbers = [each for each in known if isinstance(each, int)]
-    address = f"{numbers[0]:08x}:{numbers[1]:02x}:{numbers[2]:02x}.0" if len(numbers) == 3 else str(device.index)
+    # Not torch's own number of it: the driver's may be another (CUDA_VISIBLE_DEVICES).
+    by_uuid = f"GPU-{uuid.removeprefix('GPU-')}" if uuid else ""
+    address = f"{numbers[0]:08x}:{numbers[1]:02x}:{numbers[2]:02x}.0" if len(numbers) == 3 else by_uuid
     key = pci_key(address) if len(numbers) == 3 else f"index {device.index}"
     return Part(kind="gpu", key=key, label=f"{properties.name}, {uuid}"), properties.name, uuid, address
