@@ -1,13 +1,10 @@
 """Preflight: the checksum is arithmetic's, not this machine's; what cannot be read is unknown, never ok."""
 
-import hashlib
-
 import pytest
 import torch
 
+from tests.health.active import golden_by_hand
 from wholestack.experiments.preflight import (
-    EXACT_CHECKSUM,
-    EXACT_SIZE,
     MachineReading,
     Needs,
     ProbeResult,
@@ -17,6 +14,7 @@ from wholestack.experiments.preflight import (
     versions,
 )
 from wholestack.experiments.worker import exact_product_checksum
+from wholestack.health.active.golden import ONE_DIGEST
 
 NEEDS = Needs(cores=2, memory_bytes=1000, disk_bytes=1000)
 
@@ -28,24 +26,10 @@ def reading(**changes: object) -> MachineReading:
     return MachineReading(**{**values, **changes})  # type: ignore[arg-type]
 
 
-def python_checksum() -> str:
-    """The same product in Python's integers, which have no rounding and no kernel."""
-    size = EXACT_SIZE
-
-    def rows(quadratic: int, linear: int, modulus: int) -> list[list[int]]:
-        flat = [(quadratic * k * k + linear * k + 13) % modulus - modulus // 2 for k in range(size * size)]
-        return [flat[start : start + size] for start in range(0, size * size, size)]
-
-    left, right = rows(31, 7919, 307), list(zip(*rows(17, 104_729, 293), strict=True))
-    assert sum(abs(a) for a in left[0]) * 150 < 2**24
-    product = [[sum(a * b for a, b in zip(row, column, strict=True)) for column in right] for row in left]
-    data = b"".join(value.to_bytes(4, "little", signed=True) for row in product for value in row)
-    return hashlib.sha256(data).hexdigest()[:16]
-
-
 def test_the_checksum_is_that_of_integer_arithmetic() -> None:
-    assert python_checksum() == EXACT_CHECKSUM
-    assert exact_product_checksum() == EXACT_CHECKSUM
+    rows = golden_by_hand.product("random", "float32", 256, 256, 256, 2026)
+    assert golden_by_hand.digest(rows) == ONE_DIGEST
+    assert exact_product_checksum() == ONE_DIGEST
 
 
 def test_one_wrong_element_changes_the_checksum() -> None:
@@ -55,8 +39,8 @@ def test_one_wrong_element_changes_the_checksum() -> None:
         return product
 
     checksum = exact_product_checksum(faulty)
-    assert checksum != EXACT_CHECKSUM
-    probe = ProbeResult(checksum=checksum, expected_checksum=EXACT_CHECKSUM, rates_flops_s={}, seconds=0.1)
+    assert checksum != ONE_DIGEST
+    probe = ProbeResult(checksum=checksum, expected_checksum=ONE_DIGEST, rates_flops_s={}, seconds=0.1)
     judged = judge_checksum(probe, "h", settles="claim")
     assert (judged.status, judged.settles) == ("fail", "claim")
 

@@ -15,10 +15,11 @@ import torch
 
 from wholestack.experiments import worker
 from wholestack.experiments.planning import probe_shapes
-from wholestack.experiments.preflight import EXACT_CHECKSUM, ProbeResult
+from wholestack.experiments.preflight import ProbeResult
 from wholestack.experiments.records import RESULT, CurvePoint
 from wholestack.experiments.specs import TrainingSpec
 from wholestack.experiments.worker import CURVE_EVERY_S, CURVE_POINTS, curve_recorder, probe
+from wholestack.health.active.golden import ONE_DIGEST
 from wholestack.pretrain.config import ModelConfig, OptimizerConfig
 from wholestack.pretrain.stability import StepRecord
 from wholestack.recipes.gpu import gpu
@@ -114,7 +115,7 @@ def test_a_probe_without_its_device_trains_nothing_and_says_that_it_is_not_there
     probe(str(tmp_path), SHAPES, 0.0, "cuda", "bfloat16")
     result = from_json(ProbeResult, (tmp_path / RESULT).read_bytes())
     assert (result.device, result.rates_flops_s) == (None, {})
-    assert result.checksum == EXACT_CHECKSUM
+    assert result.checksum == ONE_DIGEST
 
 
 @pytest.mark.parametrize(("device", "precision"), [("cpu", "float32"), ("cuda", "bfloat16")])
@@ -131,7 +132,7 @@ def test_a_probe_trains_every_shape_on_the_device_and_in_the_precision_that_it_i
 
     monkeypatch.setattr(worker, "train", train)
     monkeypatch.setattr(worker, "device_name", lambda device: f"a {device}")
-    monkeypatch.setattr(worker, "exact_product_checksum", lambda multiply: EXACT_CHECKSUM)
+    monkeypatch.setattr(worker, "exact_product_checksum", lambda multiply: ONE_DIGEST)
     probe(str(tmp_path), SHAPES, 0.0, device, precision)
     result = from_json(ProbeResult, (tmp_path / RESULT).read_bytes())
     assert result.device == f"a {device}"
@@ -141,4 +142,4 @@ def test_a_probe_trains_every_shape_on_the_device_and_in_the_precision_that_it_i
 
 def test_the_device_multiplies_the_integers(tmp_path: Path) -> None:
     probe(str(tmp_path), {}, 0.0, "cpu")
-    assert from_json(ProbeResult, (tmp_path / RESULT).read_bytes()).checksum == EXACT_CHECKSUM
+    assert from_json(ProbeResult, (tmp_path / RESULT).read_bytes()).checksum == ONE_DIGEST

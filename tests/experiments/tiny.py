@@ -3,8 +3,9 @@
 import random
 from pathlib import Path
 
-from wholestack.experiments.preflight import EXACT_CHECKSUM, ProbeResult
+from wholestack.experiments.preflight import ProbeResult
 from wholestack.experiments.recipe import DimensionSpec, Recipe, SourceSpec
+from wholestack.health.active.golden import ONE_DIGEST
 
 LETTERS = "etaoinshrdlu"
 
@@ -63,8 +64,8 @@ def tiny_recipe(folder: Path, **changes: object) -> Recipe:
 def probed(rates_flops_s: dict[str, float], *, queued_share: float = 0.0) -> ProbeResult:
     """What a preflight's probe says on a machine that multiplies right."""
     return ProbeResult(
-        checksum=EXACT_CHECKSUM,
-        expected_checksum=EXACT_CHECKSUM,
+        checksum=ONE_DIGEST,
+        expected_checksum=ONE_DIGEST,
         rates_flops_s=rates_flops_s,
         seconds=2.0,
         queued_share=queued_share,

@@ -22,10 +22,10 @@ import json
 from wholestack.claim import Claim, seal
 from wholestack.data.corpus import Corpus
 from wholestack.evals.items import ItemSet, metric_name
-from wholestack.experiments.preflight import EXACT_CHECKSUM
 from wholestack.experiments.recipe import metric_unit
 from wholestack.experiments.records import ForecastPoint, Laws, Params, Role
 from wholestack.experiments.stage import MACHINE_PACE, Stage, claim_named, find_claim
+from wholestack.health.active.golden import ONE_DIGEST
 from wholestack.record import digest
 
 MACHINE_EXACT = "machine.exact"
@@ -63,7 +63,7 @@ def seal_machine(stage: Stage, host: str) -> Claim:
         host,
         "The machine multiplies right: a product of integers has its known checksum.",
         quantity="checksum",
-        predicted=EXACT_CHECKSUM,
+        predicted=ONE_DIGEST,
         sealed_at=stage.clock.now,
     )
     pace = seal(

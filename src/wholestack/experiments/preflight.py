@@ -1,26 +1,24 @@
 """Preflight: can this machine hold the run? Readings at the edge, judged by pure functions, as Findings.
 
-The arithmetic probe multiplies two matrices of small integers. Every product and every partial sum is an integer
-below 2**24, so float32 holds it exactly in whatever order a library adds: the checksum is the same on every correct
-machine, and one wrong bit changes it. The speed probe trains for a moment; its rate is what the plan is made from.
+The arithmetic probe multiplies one product of integers that float32 holds exactly in whatever order a library adds
+(:data:`~wholestack.health.active.golden.ONE_PRODUCT`): the checksum is the same on every correct machine, and one wrong
+bit changes it. ``wholestack health probe`` has the many. The speed probe trains for a moment; its rate is what the plan
+is made from.
 """
 
 import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 from wholestack.experiments.recipe import Device
 from wholestack.finding import Finding, Skipped, Status, finding
+from wholestack.machine import available_memory_bytes
 from wholestack.record import Record
-
-EXACT_SIZE = 256
-EXACT_CHECKSUM = "393acd974e2bbea0"
-"""Digest of the product, computed once with Python integers (tests/experiments/test_preflight.py does it again)."""
 
 NO_DEVICE = "no CUDA device"
 NO_DEVICE_REMEDY = "take a recipe for the CPU, or a machine with a CUDA device and a CUDA build of torch"
@@ -81,7 +79,7 @@ def read_machine(folder: Path, *, clock: Callable[[], float] = time.time) -> Mac
     return MachineReading(
         host=os.uname().nodename,
         cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        memory_bytes=_available_memory_bytes(Path("/proc/meminfo"), Path("/sys/fs/cgroup")),
+        memory_bytes=available_memory_bytes(),
         disk_bytes=shutil.disk_usage(folder).free,
         clock_s=clock(),
         torch_version=_installed_version("torch"),
@@ -191,32 +189,6 @@ def _judge_torch(reading: MachineReading) -> Finding:
         remedy="" if present else "run `make venv`, or pip install 'wholestack[train]'",
         at=reading.clock_s,
     )
-
-
-def _available_memory_bytes(meminfo: Path, cgroup: Path) -> int | None:
-    """The kernel's estimate, or what is left under the control group's limit if that is less."""
-    limits = [_meminfo_bytes(meminfo), _cgroup_left_bytes(cgroup)]
-    known = [limit for limit in limits if limit is not None]
-    return min(known) if known else None
-
-
-def _meminfo_bytes(meminfo: Path) -> int | None:
-    try:
-        lines = meminfo.read_text().splitlines()
-    except OSError:
-        return None
-    fields: Mapping[str, str] = dict(line.split(":", 1) for line in lines if ":" in line)
-    words = fields.get("MemAvailable", "").split()
-    return int(words[0]) * 1024 if words else None
-
-
-def _cgroup_left_bytes(cgroup: Path) -> int | None:
-    try:
-        limit = (cgroup / "memory.max").read_text().strip()
-        used = int((cgroup / "memory.current").read_text())
-    except (OSError, ValueError):
-        return None
-    return None if limit == "max" else max(0, int(limit) - used)
 
 
 def _installed_version(distribution: str) -> str | None:

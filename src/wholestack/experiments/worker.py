@@ -4,7 +4,6 @@ A worker reads ``spec.json`` from its folder and leaves ``result.json`` there by
 believed. This is the module that imports torch; the supervisor loads it once and forks.
 """
 
-import hashlib
 import itertools
 import math
 import resource
@@ -21,10 +20,12 @@ from wholestack.evals.prepared import PreparedItems
 from wholestack.evals.scores import Scores, summarise
 from wholestack.evals.scoring import score_items
 from wholestack.experiments.held_out import HeldOutLosses, piece_losses, pieces_of
-from wholestack.experiments.preflight import EXACT_CHECKSUM, EXACT_SIZE, ProbeResult
+from wholestack.experiments.preflight import ProbeResult
 from wholestack.experiments.recipe import Device, Precision
 from wholestack.experiments.records import CURVE, HELD_OUT, ITEM_SCORES, RESULT, SPEC, CurvePoint
 from wholestack.experiments.specs import HeldOutProbe, TrainingResult, TrainingSpec
+from wholestack.health.active.golden import ONE_DIGEST, ONE_PRODUCT, digest_of
+from wholestack.health.active.operands import left_operand, right_operand
 from wholestack.journal import JournalWriter, read_journal, write_atomic
 from wholestack.pretrain.checkpoint import load_model
 from wholestack.pretrain.config import ModelConfig, OptimizerConfig
@@ -231,7 +232,7 @@ def probe(
     seconds = time.monotonic() - started
     result = ProbeResult(
         checksum=checksum,
-        expected_checksum=EXACT_CHECKSUM,
+        expected_checksum=ONE_DIGEST,
         rates_flops_s=rates,
         seconds=seconds,
         queued_share=(_queued_seconds() - queued_s) / seconds,
@@ -252,16 +253,9 @@ def _product_on(device: Device) -> Callable[[torch.Tensor, torch.Tensor], torch.
 
 
 def exact_product_checksum(multiply: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] = torch.matmul) -> str:
-    """Digest of the product of two fixed integer matrices, multiplied in float32."""
-    left, right = _integers(31, 7919, 307), _integers(17, 104_729, 293)
-    product = multiply(left, right).to(torch.float64).round().to(torch.int32).numpy().astype("<i4")
-    return hashlib.sha256(product.tobytes()).hexdigest()[:16]
-
-
-def _integers(quadratic: int, linear: int, modulus: int) -> torch.Tensor:
-    index = np.arange(EXACT_SIZE * EXACT_SIZE, dtype=np.int64)
-    values = (quadratic * index * index + linear * index + 13) % modulus - modulus // 2
-    return torch.from_numpy(values.reshape(EXACT_SIZE, EXACT_SIZE).astype(np.float32))
+    """Digest of one product of integers, multiplied in float32."""
+    left, right = (torch.from_numpy(each(ONE_PRODUCT)).to(torch.float32) for each in (left_operand, right_operand))
+    return digest_of(multiply(left, right).numpy())
 
 
 def _training_rate(shape: dict[str, int], seconds: float, device: Device, precision: Precision) -> float:

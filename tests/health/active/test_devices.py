@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from wholestack.health.active.cores import Core, available_bytes, cores_here
+from wholestack.health.active.cores import Core, cores_here
 from wholestack.health.active.exactness import compare
 from wholestack.health.active.golden import GOLDEN, digest_of, golden_cases
 from wholestack.health.active.operands import Case, left_operand, noise, right_operand
@@ -48,7 +48,7 @@ def proc(tmp_path, idle):
 
 @pytest.mark.parametrize(("idle", "says"), [(95, ""), (40, "other work takes 60% of it")])
 def test_a_core_with_other_work_says_so(tmp_path, idle, says):
-    core = Core(0, frozenset({0, 1}), proc=tmp_path, wait=proc(tmp_path, idle))
+    core = Core(0, frozenset({0, 1}), proc=tmp_path, cgroup=tmp_path, wait=proc(tmp_path, idle))
     assert core.in_use() == says
     assert core.kind == "Some CPU, 1 core"
     assert core.free_bytes() == 1024 * 1024
@@ -61,8 +61,12 @@ def test_corrected_errors_of_the_memory_are_told(tmp_path):
     assert Core(0, frozenset({0}), edac=tmp_path).corrections() == ("mc1: 17 corrected errors since boot",)
 
 
-def test_a_kernel_that_does_not_say_has_no_memory_free(tmp_path):
-    assert available_bytes(tmp_path) == 0
+def test_a_kernel_that_does_not_say_has_no_memory_free_and_a_limit_of_the_group_counts(tmp_path):
+    core = Core(0, frozenset({0, 1}), proc=tmp_path, cgroup=tmp_path)
+    assert core.free_bytes() == 0
+    (tmp_path / "memory.max").write_text("5000\n")
+    (tmp_path / "memory.current").write_text("1000\n")
+    assert core.free_bytes() == 2000
 
 
 @pytest.mark.parametrize("precision", ["float64", "float32", "bfloat16"])

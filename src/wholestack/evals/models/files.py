@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from wholestack.errors import InputError
+from wholestack.machine import available_memory_bytes
 from wholestack.record import digest
 
 BYTES_OF = {"float32": 4, "bfloat16": 2, "float64": 8}
@@ -39,35 +40,10 @@ def refuse_too_large(name: str, weights: int, dtype: str, *, available_bytes: in
     Raises:
         InputError: they do not fit.
     """
-    available = _available_bytes() if available_bytes is None else available_bytes
+    available = available_memory_bytes() if available_bytes is None else available_bytes
     needed = weights * BYTES_OF[dtype]
     if available is not None and needed > available:
         raise InputError(
             f"{name}: {weights:,} weights as {dtype} take {needed / 1e9:.1f} GB, {available / 1e9:.1f} GB are free",
             remedy="take a smaller dtype or model, or a machine with more memory",
         )
-
-
-def _available_bytes() -> int | None:
-    """``None`` where the system does not say."""
-    bounds = [_meminfo_bytes(), _cgroup_bytes()]
-    return min((bound for bound in bounds if bound is not None), default=None)
-
-
-def _meminfo_bytes() -> int | None:
-    for line in _text(Path("/proc/meminfo")).splitlines():
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) * 1024
-    return None
-
-
-def _cgroup_bytes() -> int | None:
-    limit, used = (_text(Path("/sys/fs/cgroup") / name).strip() for name in ("memory.max", "memory.current"))
-    return int(limit) - int(used) if limit.isdigit() and used.isdigit() else None
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        return ""

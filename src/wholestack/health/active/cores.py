@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from wholestack.health.active.device import Handle
 from wholestack.health.active.operands import IntArray, PrecisionName, WordArray
 from wholestack.health.parts import Part
+from wholestack.machine import CGROUP, available_memory_bytes
 
 BUSY_SHARE = 0.2
 """Of a core's time spent on other work."""
@@ -33,6 +34,7 @@ class Core:
         allowed: Cores that this process may use.
         proc: Where the kernel tells of itself.
         edac: Where it counts errors of the memory.
+        cgroup: Folder of this process's control group.
         wait: Waits so many seconds.
     """
 
@@ -43,6 +45,7 @@ class Core:
         *,
         proc: Path = Path("/proc"),
         edac: Path = _EDAC,
+        cgroup: Path = CGROUP,
         wait: Callable[[float], None] = time.sleep,
     ) -> None:
         self.number = number
@@ -51,12 +54,12 @@ class Core:
         self.part = Part(kind="cpu", key=f"core {number}", label=self.kind)
         self.serial = ""
         self.precisions: tuple[PrecisionName, ...] = ("float64", "float32")
-        self._proc, self._edac, self._wait = proc, edac, wait
+        self._proc, self._edac, self._cgroup, self._wait = proc, edac, cgroup, wait
         self._depth = 0
 
     def free_bytes(self) -> int:
-        """The share of one core in what the kernel says is available."""
-        return available_bytes(self._proc) // len(self.allowed)
+        """The share of one core in what is available; 0 where that is not said."""
+        return (available_memory_bytes(self._proc, self._cgroup) or 0) // len(self.allowed)
 
     def in_use(self) -> str:
         """Whether others computed on it in the last moment; this process sleeps meanwhile."""
@@ -140,15 +143,6 @@ def model_name(proc: Path) -> str:
         if name.strip() == "model name":
             return " ".join(value.split())
     return os.uname().machine
-
-
-def available_bytes(proc: Path) -> int:
-    """Memory that can be had without swapping; 0 where the kernel does not say."""
-    for line in _lines(proc / "meminfo"):
-        name, _, value = line.partition(":")
-        if name == "MemAvailable":
-            return int(value.split()[0]) * 1024
-    return 0
 
 
 def core_times(proc: Path, number: int) -> list[int]:

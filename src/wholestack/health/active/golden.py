@@ -43,6 +43,11 @@ GOLDEN: dict[str, str] = {
 }
 """Digest of the product by pattern and precision."""
 
+ONE_PRODUCT = Case(pattern="random", precision="float32", rows=256, inner=256, columns=256, seed=SEED)
+"""For a look in passing, as before a training run."""
+ONE_DIGEST = "46c2fc673cc83ad1"
+"""Its digest."""
+
 
 def golden_cases(precision: PrecisionName) -> dict[str, Case]:
     """By key of :data:`GOLDEN`: one product a pattern."""
