@@ -4,16 +4,17 @@ A kill can leave an unfinished last line. It was never acknowledged, so a reader
 writer cuts it off. Anything else that does not decode is damage, and is reported with file and line.
 """
 
+import fcntl
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
-from wholestack.errors import RecordError, RunDirectoryError
+from wholestack.errors import InputError, RecordError, RunDirectoryError
 from wholestack.record import Record, from_json, to_json
 
 R = TypeVar("R", bound=Record)
@@ -120,6 +121,47 @@ def iterate_journal(path: Path, kind: type[R]) -> Iterator[R]:
         raise RecordError(f"{path}: is no ordinary file") from error
     except OSError as error:
         raise RecordError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Hold a file, made if it is missing, so that of all processes one alone is in the block; it goes with the process.
+
+    Raises:
+        BlockingIOError: a live process holds it.
+        OSError: it cannot be made or locked.
+    """
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(file)
+
+
+@contextmanager
+def changing(path: Path) -> Iterator[None]:
+    """Read a file, then replace it, with nobody else doing the same in between: else the last one would win.
+
+    Args:
+        path: What is replaced. Held is a file beside it, which stays: the file itself is another one afterwards.
+
+    Raises:
+        InputError: another process changes it, or the file beside it cannot be made.
+    """
+    target = path.resolve()
+    beside = target.with_name(f"{target.name}.lock")
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(held(beside))
+        except BlockingIOError as error:
+            raise InputError(
+                f"{path}: another process changes it", remedy="run the same command again when that one is done"
+            ) from error
+        except OSError as error:
+            remedy = "make its folder, and writable, or name another file"
+            raise InputError(f"{beside}: cannot be made: {error.strerror}", remedy=remedy) from error
+        yield
 
 
 def write_atomic(path: Path, data: bytes) -> None:

@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -56,6 +58,39 @@ def test_learning_onto_a_model_adds_boots(model, tmp_path, capsys):
     document = json.loads(out)
     assert code == 0
     assert (document["boots"], document["all_boots"], document["hosts"]) == (1, 21, 6)
+
+
+def test_while_one_process_learns_another_is_refused_and_nothing_is_lost(model, tmp_path, capsys):
+    more = tmp_path / "node8.dmesg"
+    more.write_text(dressed(written(41)))
+    decision = ["--why", "new card", "--by", "ada", "--until", "30d"]
+    with subprocess.Popen(
+        [sys.executable, "-c", SLOWLY, more, model], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as learning:
+        assert learning.stdout.readline() == b"reading\n"
+        code, _, err = run(capsys, "accept", model, "nvidia: a new line", *decision)
+        assert (code, "another process changes it" in err, str(model) in err) == (2, True, True)
+        assert "another process changes it" in run(capsys, "learn", more, "--model", model)[2]
+        learning.communicate(b"go on\n", timeout=120)
+    assert learning.returncode == 0
+    assert run(capsys, "accept", model, "nvidia: a new line", *decision)[0] == 0
+    document = json.loads(model.read_text())
+    assert len(document["boots"]) == 21
+    assert [each["line"] for each in document["accepted"]] == ["nvidia: a new line"]
+
+
+SLOWLY = """
+import sys
+from wholestack.cli import bootlog
+read = bootlog.learn_files
+def slowly(*arguments):
+    print("reading", flush=True)
+    sys.stdin.readline()
+    return read(*arguments)
+bootlog.learn_files = slowly
+bootlog.app(["learn", sys.argv[1], "--model", sys.argv[2], "--json"])
+"""
+"""Learns, and waits for a line when it has read the model."""
 
 
 def test_a_good_boot_is_ok_and_a_bad_one_is_not(model, tmp_path, capsys):

@@ -19,7 +19,7 @@ from wholestack.health.bootlog.learning import Learner
 from wholestack.health.bootlog.records import read_model
 from wholestack.health.bootlog.showing import day, describe_judged, describe_learnt, judged_document
 from wholestack.health.cleaning import printable
-from wholestack.journal import write_atomic
+from wholestack.journal import changing, write_atomic
 from wholestack.record import to_builtins, to_json
 
 Flag = Annotated[bool, Parameter(negative="")]
@@ -49,7 +49,8 @@ def learn(*logs: Path, model: Path, window: str | None = None, json: Flag = Fals
     logs
         Folders of boot logs, and files.
     model
-        File of the model. If it is there, the boots are added to it.
+        File of the model. If it is there, the boots are added to it. While one command changes it another that would
+        is refused.
     window
         How long after its start a boot is looked at; default: 10m. A model keeps its own.
     json
@@ -57,13 +58,14 @@ def learn(*logs: Path, model: Path, window: str | None = None, json: Flag = Fals
     """
     if not logs:
         raise InputError("no logs to learn from", remedy="name a folder of good boots")
-    old = read_model(model) if model.exists() else None
-    if old is not None and window is not None:
-        raise InputError(f"{model}: keeps its window of {old.window_s:g} s", remedy="leave --window out")
-    learner = Learner(old, window_s=parse_duration(window) if window else WINDOW_S)
-    with _Files() as progress:
-        learnt = learn_files(logs, learner, progress)
-    write_atomic(model, to_json(learner.model()) + b"\n")
+    with changing(model):
+        old = read_model(model) if model.exists() else None
+        if old is not None and window is not None:
+            raise InputError(f"{model}: keeps its window of {old.window_s:g} s", remedy="leave --window out")
+        learner = Learner(old, window_s=parse_duration(window) if window else WINDOW_S)
+        with _Files() as progress:
+            learnt = learn_files(logs, learner, progress)
+        write_atomic(model, to_json(learner.model()) + b"\n")
     if json:
         print_json({"model": str(model), **to_builtins(learnt)})
     else:
@@ -149,9 +151,11 @@ def accept(
         Print one JSON document: the decisions of the model.
     """
     now = time.time()
-    old = read_model(model)
-    new = decide(old, lines_to_accept(old, what, log, now=now), why=why, by=by, now=now, until=_end(until, now))
-    write_atomic(model, to_json(new) + b"\n")
+    ends = _end(until, now)
+    with changing(model):
+        old = read_model(model)
+        new = decide(old, lines_to_accept(old, what, log, now=now), why=why, by=by, now=now, until=ends)
+        write_atomic(model, to_json(new) + b"\n")
     if json:
         print_json({"model": str(model), "accepted": [to_builtins(each) for each in new.accepted]})
     else:

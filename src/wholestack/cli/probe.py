@@ -125,14 +125,15 @@ def learn(*results: Path, out: Path, add: Path | None = None, json: Flag = False
     """
     from wholestack.health.active.probing import read_measured
     from wholestack.health.active.speed import Reference, learn
-    from wholestack.journal import write_atomic
+    from wholestack.journal import changing, write_atomic
     from wholestack.record import from_json, to_json
 
     if not results:
         raise InputError("no probes to learn from", remedy="name folders of `wholestack health probe`")
-    old = from_json(Reference, read_bytes(add), where=str(add)) if add else None
-    learnt, left_out = learn(read_measured(_once(results)), old)
-    write_atomic(out, to_json(learnt, indent=2))
+    with changing(out):
+        old = from_json(Reference, read_bytes(add), where=str(add)) if add else None
+        learnt, left_out = learn(read_measured(_once(results)), old)
+        write_atomic(out, to_json(learnt, indent=2))
     counts = {key: len(levels) for key, levels in learnt.levels.items()}
     if json:
         print_json({"out": str(out), "levels": counts, "left_out": left_out})

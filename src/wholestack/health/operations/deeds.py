@@ -5,10 +5,8 @@ it is so, and writes the end. One process at a time acts on the hosts of a histo
 with the process.
 """
 
-import fcntl
-import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from wholestack.errors import HistoryError
 from wholestack.health.history.spans import Event
 from wholestack.health.history.store import History
 from wholestack.health.operations.story import Doing, FaultStory
+from wholestack.journal import held
 
 Clock = Callable[[], float]
 
@@ -63,17 +62,13 @@ def acting_alone(history: Path) -> Iterator[None]:
         HistoryError: one does, or the lock cannot be made.
     """
     path = history.with_name(history.name + "-acting")
-    try:
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    except OSError as error:
-        raise HistoryError(f"{path}: {error.strerror}", remedy="make its folder writable") from error
-    try:
+    with ExitStack() as stack:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+            stack.enter_context(held(path))
+        except BlockingIOError as error:
             raise HistoryError(
                 f"{history}: another process acts by it", remedy="try again when that one is done"
             ) from error
+        except OSError as error:
+            raise HistoryError(f"{path}: {error.strerror}", remedy="make its folder writable") from error
         yield
-    finally:
-        os.close(file)
