@@ -31,6 +31,22 @@ def run(tmp_path, monkeypatch, capsys):
     return command
 
 
+def test_a_retired_host_is_no_longer_among_the_hosts_until_a_sweep_sees_it(run, sweeps):
+    before, after = sweeps
+    run("history", "add", before)
+    name = json.loads((before / "plan.json").read_text())["hosts"][0]["name"]
+    code, out, _ = run("history", "retire", name, "--why", "sold", "--by", "ann")
+    assert (code, out) == (0, f"{name} is retired; a sweep that sees it brings it back\n")
+    assert json.loads(run("fleet", "--json")[1])["hosts"] == 11
+    assert "was retired (ann: sold)" in " ".join(run("history", name)[1].split())
+    code, _, err = run("history", "retire", name, "--why", "sold", "--by", "ann")
+    assert (code, "not among the hosts" in err) == (2, True)
+    run("history", "add", after)
+    assert json.loads(run("fleet", "--json")[1])["hosts"] == 12
+    code, out, _ = run("history", "retire", name, "--why", "sold", "--by", "ann", "--json")
+    assert (code, json.loads(out)["retired"]) == (0, name)
+
+
 def test_from_sweeps_to_a_history_a_silence_and_back(run, sweeps, tmp_path):
     before, after = sweeps
     code, out, _ = run("history", "add", after, before)

@@ -17,7 +17,7 @@ Json = Annotated[bool, Parameter(negative="")]
 
 history = App(
     name="history",
-    help="Everything of one host over time; `history add` takes sweeps up.",
+    help="Everything of one host over time; `history add` takes sweeps up, `history retire` takes a host out.",
     help_format="plaintext",
     result_action="return_value",
 )
@@ -99,6 +99,38 @@ def show(host: str, /, *, history: Path | None = None, json: Json = False) -> in
     else:
         print(describe_host(found))
     return found.exit_code
+
+
+@history.command
+def retire(host: str, /, *, why: str, by: str, history: Path | None = None, json: Json = False) -> int:
+    """Take a host out of what is there: it counts no more in `health fleet` and in the metrics.
+
+    Its past stays (`health history HOST`). A later sweep that sees it brings it back.
+
+    Parameters
+    ----------
+    host
+        Name or serial number of a host.
+    why
+        The reason.
+    by
+        The person who decides.
+    history
+        File of the history; default: see `wholestack health history add --help`.
+    json
+        Print one JSON document.
+    """
+    from wholestack.health.history.account import find_machine
+    from wholestack.health.history.store import History
+
+    with History(history or default_history(), write=True) as opened:
+        machine = find_machine(opened, host)
+        opened.retire(machine, by=by, why=why, at=time.time())
+    if json:
+        print_json({"retired": machine.name, "by": by.strip(), "why": why.strip()})
+    else:
+        print(f"{machine.name} is retired; a sweep that sees it brings it back")
+    return EXIT_OK
 
 
 def fleet(*, history: Path | None = None, false_rate: float | None = None, json: Json = False) -> int:

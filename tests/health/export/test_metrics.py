@@ -15,6 +15,7 @@ DOCS = Path(__file__).parents[3] / "docs" / "health-metrics.md"
 
 
 def told(name="a", *, at=0.0, findings=(), **more):
+    more = {"in_full_at": at, **more}
     one = HostTold(host=name, kind="h100", at=at, stale_s=HOUR, findings=tuple(findings), **more)
     return Told(source="sweep", hosts=(one,), ended=at, figures=SweepFigures(seconds=2.0, asked=1, answered=1))
 
@@ -76,8 +77,8 @@ def test_a_sweep_from_the_future_is_stale_since_its_age_is_not_known():
 def test_unknown_and_a_part_of_a_sweep_are_not_good():
     with_unknown = told(findings=[span("unknown")])
     assert states_of(with_unknown, now=0.0) == {"a": "unknown"}
-    assert states_of(told(in_full=False), now=0.0) == {"a": "unknown"}
-    assert states_of(told(in_full=False, findings=[span("fail")]), now=0.0) == {"a": "may_not"}
+    assert states_of(told(in_full_at=None), now=0.0) == {"a": "unknown"}
+    assert states_of(told(in_full_at=None, findings=[span("fail")]), now=0.0) == {"a": "may_not"}
     assert states_of(told(findings=[span("warn")]), now=0.0) == {"a": "may_train"}
 
 

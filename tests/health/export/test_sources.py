@@ -102,6 +102,30 @@ def test_a_history_is_read_again_when_a_sweep_is_added(tmp_path):
         assert states(parsed(one.text()))["b"] == "may_train"  # not yet moved from the log into the file
 
 
+def test_a_history_of_sweeps_in_part_says_of_no_host_that_it_may_train(tmp_path):
+    """Nor does one whose look in full is too old, though nothing is written anew."""
+    path, now = tmp_path / "h.sqlite", [1.5 * HOUR]
+    with History(path, write=True) as opened:
+        opened.add(sweep(1, host("a"), in_full=False))
+    one = exporter(history=path, now=lambda: now[0])
+    assert states(parsed(one.text())) == {"a": "unknown"}
+    with History(path, write=True) as opened:
+        for at in range(2, 7):
+            opened.add(sweep(at, host("a"), in_full=at in (2, 3)))
+    now[0] = 6.5 * HOUR
+    assert states(parsed(one.text())) == {"a": "may_train"}
+    now[0] = 7.5 * HOUR
+    assert states(parsed(one.text())) == {"a": "unknown"}
+
+
+def test_a_retired_host_is_exported_no_more(tmp_path):
+    path = tmp_path / "h.sqlite"
+    with History(path, write=True) as opened:
+        opened.add(sweep(1, host("a"), host("b")))
+        opened.retire(opened.machines()[0], by="ada", why="sold", at=HOUR)
+    assert states(parsed(exporter(history=path, now=1.5 * HOUR).text())) == {"b": "may_train"}
+
+
 def test_a_history_that_is_lost_or_spoilt_takes_its_hosts_with_it(tmp_path):
     path, said = tmp_path / "h.sqlite", []
     write_history(path)

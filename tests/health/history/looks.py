@@ -29,7 +29,13 @@ def host(name="a", *, facts=(), seats=(), sights=(), judged=CHECKS, kind="h100")
                     judged=frozenset(judged))  # fmt: skip
 
 
-def sweep(at, *hosts, checks=CHECKS):
+def sweep(at, *hosts, checks=CHECKS, in_full=True):
     """A sweep that ends ``at`` hours after the epoch."""
-    return sweep_look(hosts, id=digest(at, [each.host for each in hosts], checks), at=at * HOUR, folder=f"s{at}",
-                      checks=checks)  # fmt: skip
+    return sweep_look(
+        hosts,
+        id=digest(at, [each.host for each in hosts], checks),
+        at=at * HOUR,
+        folder=f"s{at}",
+        checks=checks,
+        in_full=in_full,
+    )

@@ -2,10 +2,11 @@
 
 import pytest
 
-from tests.health.history.looks import HOUR, fact, host, machine, seat, sight, sweep
+from tests.health.history.looks import CHECKS, HOUR, fact, host, machine, seat, sight, sweep
 from wholestack.errors import InputError
-from wholestack.health.history.account import fleet_history, host_history
+from wholestack.health.history.account import find_machine, fleet_history, host_history
 from wholestack.health.history.describing import describe_fleet, describe_host, duration
+from wholestack.health.history.silences import silence
 from wholestack.health.history.store import History
 from wholestack.record import to_json
 
@@ -58,6 +59,80 @@ def test_a_host_that_was_not_asked_for_long_is_stale_and_never_ok(history):
     assert (late.standings["ok"], late.standings["stale"]) == (1, 1)
     assert late.exit_code == 3
     assert host_history(history, "b", now=8 * HOUR).standing == "stale"
+
+
+def test_a_host_that_was_only_ever_asked_in_part_is_unknown_and_a_fault_of_it_stays_one(history):
+    history.add(sweep(1, host("a"), host("b", sights=[sight(host="b")]), checks=CHECKS[:1], in_full=False))
+    found = fleet_history(history, now=1.5 * HOUR)
+    assert (found.standings["unknown"], found.standings["fail"], found.standings["ok"]) == (1, 1, 0)
+    one = host_history(history, "a", now=1.5 * HOUR)
+    assert (one.standing, one.exit_code, one.last_in_full) == ("unknown", 3, None)
+    assert "in full  never" in describe_host(one)
+    history.add(sweep(2, host("a")))
+    one = host_history(history, "a", now=2.5 * HOUR)
+    assert (one.standing, one.last_in_full) == ("ok", 2 * HOUR)
+    assert "in full" not in describe_host(one)
+
+
+def test_sweeps_in_part_between_those_in_full_change_nothing_until_the_latter_are_too_old(history):
+    """In full each 10 hours, the same checks in part each hour: what was seen in full counts for 40 hours."""
+    for at in range(1, 62):
+        history.add(sweep(at, host("a"), in_full=at in (1, 11, 21)))
+    assert host_history(history, "a", now=61 * HOUR).standing == "ok"
+    history.add(sweep(62, host("a"), in_full=False))
+    late = host_history(history, "a", now=62 * HOUR)
+    assert (late.standing, late.last, late.last_in_full) == ("unknown", 62 * HOUR, 21 * HOUR)
+
+
+def test_a_silenced_finding_does_not_make_a_host_that_was_asked_in_part_any_better(history):
+    history.add(sweep(1, host("a", sights=[sight()]), in_full=False))
+    history.silence(silence(check="gpu.ecc", reason="known", by="ada", since=HOUR, until=99 * HOUR))
+    assert host_history(history, "a", now=1.5 * HOUR).standing == "unknown"
+
+
+def test_a_retired_host_leaves_the_counts_keeps_its_past_and_comes_back_when_it_is_seen(history):
+    history.add(sweep(1, host("a", seats=[machine("MXQ1")], sights=[sight()]), host("b")))
+    history.retire(find_machine(history, "a"), by="ada", why="sold", at=1.2 * HOUR)
+    found = fleet_history(history, now=1.5 * HOUR)
+    assert (found.hosts, found.standings["fail"], found.standings["ok"], found.exit_code) == (1, 0, 1, 0)
+    for name in ("a", "MXQ1"):
+        one = host_history(history, name, now=1.5 * HOUR)
+        assert (one.standing, len(one.stories)) == ("stale", 1)
+        assert [(each.kind, each.by, each.why) for each in one.events if each.by] == [("retired", "ada", "sold")]
+    history.add(sweep(2, host("b")))
+    assert fleet_history(history, now=2 * HOUR).hosts == 1
+    history.add(sweep(3, host("c", seats=[machine("MXQ1")], sights=[sight(host="c")]), host("b")))
+    back = host_history(history, "c", now=3 * HOUR)
+    assert (back.standing, back.host.serial, back.stories[0].first) == ("fail", "MXQ1", HOUR)
+    assert [each.kind for each in back.events] == ["first_seen", "retired", "returned"]
+    assert fleet_history(history, now=3 * HOUR).hosts == 2
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "same"), [("", "", True), ("", "MXQ1", True), ("MXQ1", "", True), ("MXQ1", "MXQ2", False)]
+)
+def test_a_retired_host_is_known_again_by_its_name_unless_serial_numbers_say_otherwise(history, before, after, same):
+    def asked(serial):
+        return host("a", seats=[machine(serial)] if serial else [])
+
+    history.add(sweep(1, asked(before)))
+    old = find_machine(history, "a")
+    history.retire(old, by="ada", why="sold", at=1.2 * HOUR)
+    history.add(sweep(2, asked(after)))
+    now = find_machine(history, "a")
+    assert (now.id == old.id, now.is_named) == (same, True)
+    assert now.serial == (after or before)
+
+
+def test_who_retires_a_host_twice_or_without_a_reason_is_refused(history):
+    history.add(sweep(1, host("a"), host("b")))
+    one = find_machine(history, "a")
+    with pytest.raises(InputError, match="--why and --by"):
+        history.retire(one, by="ada", why=" ", at=HOUR)
+    assert one.is_named
+    history.retire(one, by="ada", why="sold", at=HOUR)
+    with pytest.raises(InputError, match="not among the hosts"):
+        history.retire(one, by="ada", why="sold", at=HOUR)
 
 
 def test_a_machine_whose_name_another_one_has_is_found_by_its_serial_number(history):

@@ -16,6 +16,7 @@ from tests.health.history.looks import CHECKS, HOUR, fact, host, machine, seat, 
 from wholestack.errors import HistoryError
 from wholestack.health.history.database import VERSION
 from wholestack.health.history.store import History
+from wholestack.record import digest
 
 
 @pytest.fixture
@@ -262,6 +263,28 @@ def test_spans_say_what_a_copy_of_every_look_would_say(tmp_path_factory, story):
                    if named[each.host] in hosts]  # fmt: skip
             assert each.seen == max(at for at, look in row if each.check in {s.check for s in look.sights}) * HOUR
     shutil.rmtree(folder)
+
+
+def test_a_file_of_the_version_before_is_brought_up_and_what_it_holds_is_not_taken_for_a_look_in_full(tmp_path):
+    path = tmp_path / "h.sqlite"
+    with History(path, write=True) as opened:
+        opened.add(sweep(1, host("a")))
+    with sqlite3.connect(path) as connection:
+        connection.execute("ALTER TABLE plan DROP COLUMN in_full")
+        connection.execute("UPDATE plan SET digest = ?", (digest(CHECKS, (1,)),))
+        connection.execute("PRAGMA user_version = 1")
+    connection.close()
+    with pytest.raises(HistoryError, match=r"is of version 1.*history add"):
+        History(path)
+    with History(path, write=True) as opened:
+        assert opened.sweeps().in_full(1) is None
+        opened.add(sweep(2, host("a")))
+        line = opened.sweeps().in_full(1)
+        assert line is not None
+        assert line.times == (2 * HOUR,)
+        assert opened.sweeps().of(1).times == (HOUR, 2 * HOUR)
+    with History(path) as opened:
+        assert opened.sweeps().count == 2
 
 
 def test_a_file_of_a_later_version_is_refused_in_one_line(tmp_path):

@@ -156,7 +156,7 @@ def state_of(host: HostTold, loud: Sequence[FindingSpan], now: float) -> str:
     statuses = {each.status for each in loud}
     if "fail" in statuses:
         return "may_not"
-    if "unknown" in statuses or not host.in_full:
+    if "unknown" in statuses or not host.is_known(now):
         return "unknown"
     return "silenced" if {each.status for each in host.findings} & {"fail", "unknown"} else "may_train"
 
@@ -164,7 +164,9 @@ def state_of(host: HostTold, loud: Sequence[FindingSpan], now: float) -> str:
 def _within(told: Told, stale_after_s: float | None) -> Told:
     if stale_after_s is None:
         return told
-    return replace(told, hosts=tuple(replace(each, stale_s=stale_after_s) for each in told.hosts))
+    return replace(
+        told, hosts=tuple(replace(each, stale_s=stale_after_s, in_full_stale_s=stale_after_s) for each in told.hosts)
+    )
 
 
 def _host(

@@ -3,7 +3,7 @@
 :func:`from_sweep` and :func:`from_history` read; :func:`joined` is pure.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -13,7 +13,7 @@ from wholestack.finding import Status
 from wholestack.health.history.failures import Offender, courses, offenders
 from wholestack.health.history.looks import HostLook, Sight
 from wholestack.health.history.silences import Silence, without_silenced
-from wholestack.health.history.spans import ONE_LOOK_S, Event, FindingSpan
+from wholestack.health.history.spans import ONE_LOOK_S, Event, FindingSpan, Machine, Sweeps
 from wholestack.health.history.store import History
 from wholestack.health.history.taking import look_at
 from wholestack.health.operations.story import TRANSITIONS, Done
@@ -37,14 +37,20 @@ class HostTold:
     """How long after that something is known of it."""
     findings: tuple[FindingSpan, ...]
     """What is there."""
-    in_full: bool = True
-    """``False``: checks were left out, so that nothing is said on training where nothing is wrong."""
+    in_full_at: float | None
+    """When it was asked last with no check left out; ``None``: never, so that nothing is said on training."""
+    in_full_stale_s: float = ONE_LOOK_S
+    """How long after that it counts."""
     machine: int = 0
     """Its number in the history; 0 where there is none."""
 
     def is_fresh(self, now: float) -> bool:
         """Whether what it was is still believed."""
         return -CLOCK_S <= now - self.at <= self.stale_s
+
+    def is_known(self, now: float) -> bool:
+        """Whether it was looked at in full, and that is still believed: else nothing wrong is not fit."""
+        return self.in_full_at is not None and now - self.in_full_at <= self.in_full_stale_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +128,7 @@ def from_sweep(folder: Path) -> Told:
             at=look.at,
             stale_s=ONE_LOOK_S,
             findings=tuple(_span(each, sight, look.at) for sight in each.sights),
-            in_full=not plan.left_out,
+            in_full_at=None if plan.left_out else look.at,
         )
         for each in look.hosts
     )
@@ -157,17 +163,7 @@ def from_history(path: Path, *, now: float) -> Told:
     until = min(now, sweeps.last)
     return Told(
         source="history",
-        hosts=tuple(
-            HostTold(
-                host=each.name,
-                kind=each.kind,
-                at=sweeps.of(each.id).times[-1],
-                stale_s=sweeps.of(each.id).stale_s,
-                findings=tuple(there.get(each.id, ())),
-                machine=each.id,
-            )
-            for each in machines
-        ),
+        hosts=tuple(_of_machine(each, there.get(each.id, ()), sweeps) for each in machines),
         ended=sweeps.last,
         silences=tuple(silences),
         offenders=tuple(offenders(courses(machines, counted, sweeps), until)),
@@ -185,8 +181,28 @@ def joined(sources: Iterable[Told]) -> list[HostTold]:
                 hosts[each.host] = each
             elif each.at > known.at:
                 spans = tuple(replace(span, host=known.machine) for span in each.findings)
-                hosts[each.host] = replace(each, findings=spans, stale_s=known.stale_s, machine=known.machine)
+                hosts[each.host] = replace(
+                    each,
+                    findings=spans,
+                    stale_s=known.stale_s,
+                    in_full_stale_s=max(known.in_full_stale_s, known.stale_s),
+                    machine=known.machine,
+                )
     return list(hosts.values())
+
+
+def _of_machine(machine: Machine, there: Sequence[FindingSpan], sweeps: Sweeps) -> HostTold:
+    line, in_full = sweeps.of(machine.id), sweeps.in_full(machine.id)
+    return HostTold(
+        host=machine.name,
+        kind=machine.kind,
+        at=line.times[-1],
+        stale_s=line.stale_s,
+        findings=tuple(there),
+        in_full_at=in_full.times[-1] if in_full else None,
+        in_full_stale_s=in_full.stale_s if in_full else ONE_LOOK_S,
+        machine=machine.id,
+    )
 
 
 def _drained(events: Iterable[Event]) -> set[int]:

@@ -31,7 +31,8 @@ from wholestack.record import Record
 
 Standing = Literal["fail", "unknown", "stale", "warn", "silenced", "ok"]
 """How a host stands: the worst of its Findings that nobody silenced; ``stale`` if it was not asked for too long;
-``silenced`` if all that is left of it is."""
+``unknown`` also where it was not asked in full for too long (a sweep with ``--only`` or ``--skip`` says nothing of the
+rest); ``silenced`` if all that is left of it is."""
 STANDINGS: tuple[Standing, ...] = ("fail", "unknown", "stale", "warn", "silenced", "ok")
 
 
@@ -71,6 +72,8 @@ class HostHistory(Record):
     first: float
     last: float
     """When it was asked last."""
+    last_in_full: float | None
+    """When it was asked last with no check left out; ``None``: never."""
     looks: int
     stories: tuple[Story, ...]
     """Those that are there first, then the latest first."""
@@ -189,6 +192,7 @@ def host_history(history: History, host: str, *, now: float, false_rate: float =
     fleet = _Fleet(history)
     machine = find_machine(history, host)
     until, line = min(now, fleet.sweeps.last), fleet.sweeps.of(machine.id)
+    in_full = fleet.sweeps.in_full(machine.id)
     findings, silences = history.findings(machine.id), history.silences()
     active = tuple(each for each in silences if each.is_active(now) and each.host in (None, machine.id))
     beside = {each.id for each in fleet.machines} | {machine.id}
@@ -201,9 +205,10 @@ def host_history(history: History, host: str, *, now: float, false_rate: float =
     stories = _stories(findings, silences, line, now)
     return HostHistory(
         host=machine,
-        standing=_standing(machine, [each for each in findings if each.gone is None], silences, line, now),
+        standing=_standing(machine, [each for each in findings if each.gone is None], silences, fleet.sweeps, now),
         first=machine.first,
         last=line.times[-1],
+        last_in_full=in_full.times[-1] if in_full else None,
         looks=len(line.times),
         stories=tuple(sorted(stories, key=lambda each: (not each.is_open, -each.last, each.id))),
         failures=course.failures,
@@ -219,7 +224,7 @@ def host_history(history: History, host: str, *, now: float, false_rate: float =
 
 
 def find_machine(history: History, host: str) -> Machine:
-    """The machine of a name, of its serial number, or of the serial number of a part that it has.
+    """The machine of a name, for want of one that had it last, of its serial number, or of that of a part that it has.
 
     Raises:
         InputError: there is none; names the nearest.
@@ -227,7 +232,8 @@ def find_machine(history: History, host: str) -> Machine:
     machines = history.machines()
     by_name = {each.name: each for each in machines if each.is_named}
     by_serial = {each.serial: each for each in machines if each.serial}
-    found = by_name.get(host) or by_serial.get(host)
+    before = {each.name: each for each in machines}
+    found = by_name.get(host) or by_serial.get(host) or before.get(host)
     if found is None:
         holder = history.holder_of(host)
         found = next((each for each in machines if each.id == holder), None)
@@ -254,7 +260,7 @@ def _standings(
         if each.gone is None:
             there.setdefault(each.host, []).append(each)
     counts = Counter(
-        str(_standing(each, there.get(each.id, ()), silences, fleet.sweeps.of(each.id), now)) for each in fleet.machines
+        str(_standing(each, there.get(each.id, ()), silences, fleet.sweeps, now)) for each in fleet.machines
     )
     silenced = sum(
         silenced_by(span, silences, now) is not None for each in fleet.machines for span in there.get(each.id, ())
@@ -263,11 +269,14 @@ def _standings(
 
 
 def _standing(
-    machine: Machine, there: Sequence[FindingSpan], silences: Sequence[Silence], line: Timeline, now: float
+    machine: Machine, there: Sequence[FindingSpan], silences: Sequence[Silence], sweeps: Sweeps, now: float
 ) -> Standing:
+    line, in_full = sweeps.of(machine.id), sweeps.in_full(machine.id)
     if not machine.is_named or line.is_stale(now):
         return "stale"
     loud = [each.status for each in there if silenced_by(each, silences, now) is None]
+    if in_full is None or in_full.is_stale(now):
+        loud.append("unknown")
     if loud:
         return min(loud, key=WORST_FIRST.index)
     return "silenced" if there else "ok"

@@ -14,7 +14,7 @@ from wholestack.errors import HistoryError
 
 MAGIC = b"SQLite format 3\0"
 OTHER_FILE = "name another file with --history"
-VERSION = 1
+VERSION = 2
 """``PRAGMA user_version``."""
 APPLICATION = 0x57_48_69_73
 """``PRAGMA application_id``, by which the file is known for what it is."""
@@ -23,11 +23,12 @@ PATIENCE_S = 5.0
 SCHEMA = """
 CREATE TABLE host (           -- one row a machine, by its serial number; the name is where it is now
     id INTEGER PRIMARY KEY, name TEXT NOT NULL, kind TEXT NOT NULL, serial TEXT UNIQUE, first REAL NOT NULL,
-    is_named INTEGER NOT NULL DEFAULT 1,  -- 0: another machine answers under this name now
+    is_named INTEGER NOT NULL DEFAULT 1,  -- 0: another machine answers under this name now, or it was retired
     state TEXT NOT NULL DEFAULT '');
 CREATE UNIQUE INDEX host_name ON host (name) WHERE is_named;
 CREATE TABLE plan (           -- what was asked of whom; many sweeps share one
-    id INTEGER PRIMARY KEY, digest TEXT NOT NULL UNIQUE, checks TEXT NOT NULL);
+    id INTEGER PRIMARY KEY, digest TEXT NOT NULL UNIQUE, checks TEXT NOT NULL,
+    in_full INTEGER NOT NULL DEFAULT 0);  -- 0: checks were left out, or it is not known
 CREATE TABLE asked (host INTEGER NOT NULL, plan INTEGER NOT NULL, PRIMARY KEY (host, plan)) WITHOUT ROWID;
 CREATE TABLE sweep (
     id INTEGER PRIMARY KEY, digest TEXT NOT NULL UNIQUE, plan INTEGER NOT NULL, at REAL NOT NULL, folder TEXT NOT NULL);
@@ -62,11 +63,15 @@ CREATE TRIGGER event_stays BEFORE DELETE ON event BEGIN SELECT RAISE(ABORT, 'eve
 """
 
 
+UPGRADE = "ALTER TABLE plan ADD COLUMN in_full INTEGER NOT NULL DEFAULT 0"
+"""From version 1, which did not keep whether a sweep left checks out: what it says is not taken for a look in full."""
+
+
 def connect(path: Path, *, write: bool) -> sqlite3.Connection:
     """Open a history; with ``write`` make it if it is missing.
 
     Raises:
-        HistoryError: it is missing, of a later version, no history, or cannot be opened.
+        HistoryError: it is missing, no history, of a later version (to read: of another), or cannot be opened.
     """
     if not write and not path.exists():
         raise HistoryError(f"{path}: no history yet", remedy="wholestack health history add SWEEP")
@@ -141,6 +146,16 @@ def _prepare(connection: sqlite3.Connection, path: Path, *, write: bool) -> None
                 connection.execute(f"PRAGMA user_version = {VERSION}")
                 found = _marks(connection)
     application, version, _ = found
+    if application == APPLICATION and version < VERSION:
+        if not write:
+            remedy = "wholestack health history add SWEEP brings it up"
+            raise HistoryError(f"{path}: is of version {version}, this one reads {VERSION}", remedy=remedy)
+        with transaction(connection, path):
+            _, version, _ = _marks(connection)  # another process may have done it since
+            if version < VERSION:
+                connection.execute(UPGRADE)
+                connection.execute(f"PRAGMA user_version = {VERSION}")
+                version = VERSION
     if application != APPLICATION:
         raise HistoryError(f"{path}: is no history of health", remedy=OTHER_FILE)
     if version > VERSION:

@@ -45,6 +45,7 @@ def describe_host(found: HostHistory) -> str:
     lines = [
         f"{found.host.name} ({found.host.kind}{serial}): {found.standing}",
         bullet("seen", f"first {stamp(found.first)}, last {stamp(found.last)}, {_count(found.looks, 'look')}"),
+        *_asked_in_part(found),
         bullet("failures", _failures(found.rate, "")),
     ]
     if found.offender is not None:
@@ -65,6 +66,13 @@ def describe_host(found: HostHistory) -> str:
     lines.append(bullet("parts", f"{len(found.seats)} with a serial number (--json has them)"))
     lines += [describe_silence(each) for each in found.silences]
     return "\n".join(lines)
+
+
+def _asked_in_part(found: HostHistory) -> list[str]:
+    if found.last_in_full == found.last:
+        return []
+    last = f"last {stamp(found.last_in_full)}" if found.last_in_full is not None else "never"
+    return [bullet("in full", f"{last}; since then only with checks left out, which says nothing of the rest")]
 
 
 def describe_silence(each: Silence, host: str = "") -> str:

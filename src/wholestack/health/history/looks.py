@@ -97,9 +97,13 @@ class SweepLook:
     hosts: tuple[HostLook, ...]
     states: tuple[str, ...]
     """Of the hosts, in their order."""
+    in_full: bool = True
+    """Whether no check was left out: else nothing is said on who may train."""
 
 
-def sweep_look(looks: Iterable[HostLook], *, id: str, at: float, folder: str, checks: Iterable[str]) -> SweepLook:
+def sweep_look(
+    looks: Iterable[HostLook], *, id: str, at: float, folder: str, checks: Iterable[str], in_full: bool = True
+) -> SweepLook:
     """Put looks together; a serial number that two parts of a kind have in one sweep tells neither of them."""
     hosts = tuple(looks)
     counts = Counter((_kind(seat), seat.serial) for look in hosts for seat in look.seats)
@@ -107,7 +111,7 @@ def sweep_look(looks: Iterable[HostLook], *, id: str, at: float, folder: str, ch
     if doubled:
         hosts = tuple(_without(look, doubled) for look in hosts)
     states = tuple(look.state() for look in hosts)
-    return SweepLook(id=id, at=at, folder=folder, checks=tuple(checks), hosts=hosts, states=states)
+    return SweepLook(id=id, at=at, folder=folder, checks=tuple(checks), hosts=hosts, states=states, in_full=in_full)
 
 
 def is_serial(text: str) -> bool:

@@ -29,7 +29,7 @@ class Machine(Record):
     first: float
     """When it was first seen."""
     is_named: bool = True
-    """``False`` where another machine answers under its name now."""
+    """``False`` where another machine answers under its name now, or where a person retired it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,11 +153,20 @@ class Sweeps:
     """By plan, in order."""
     plans: Mapping[int, tuple[int, ...]]
     """By machine: those that ask it."""
+    in_part: frozenset[int] = frozenset()
+    """Plans that leave checks out."""
     _lines: dict[tuple[int, ...], Timeline] = field(default_factory=dict)
 
     def of(self, machine: int) -> Timeline:
         """When one machine was asked; machines that are always asked together share what is returned."""
-        plans = self.plans[machine]
+        return self._line(self.plans[machine])
+
+    def in_full(self, machine: int) -> Timeline | None:
+        """When it was asked with no check left out; ``None`` if never: then nothing says that it is well."""
+        plans = tuple(plan for plan in self.plans[machine] if plan not in self.in_part)
+        return self._line(plans) if plans else None
+
+    def _line(self, plans: tuple[int, ...]) -> Timeline:
         if plans not in self._lines:
             times = sorted({at for plan in plans for at in self.times[plan]})
             self._lines[plans] = Timeline(times=tuple(times))

@@ -125,7 +125,8 @@ class History:
         plans: dict[int, list[int]] = {}
         for host, plan in self._rows("SELECT host, plan FROM asked ORDER BY host, plan"):
             plans.setdefault(host, []).append(plan)
-        return Sweeps(times=times, plans={host: tuple(each) for host, each in plans.items()})
+        in_part = frozenset(plan for (plan,) in self._rows("SELECT id FROM plan WHERE NOT in_full"))
+        return Sweeps(times=times, plans={host: tuple(each) for host, each in plans.items()}, in_part=in_part)
 
     def findings(self, host: int | None = None) -> list[FindingSpan]:
         """Spans of Findings in the order in which they began, of all machines or one."""
@@ -249,6 +250,22 @@ class History:
             write_event(self._connection, at, found.host, "lifted", subject=f"silence {number}", says=found.scope,
                         by=by, why=why)  # fmt: skip
 
+    def retire(self, machine: Machine, *, by: str, why: str, at: float) -> None:
+        """Take a machine out of what is there; its past stays, and a later sweep that sees it brings it back.
+
+        Raises:
+            InputError: no reason or person, or it is not there any more.
+        """
+        if not why.strip() or not by.strip():
+            raise InputError("a host is retired by a person with a reason", remedy="give --why and --by")
+        with transaction(self._connection, self.path):
+            gone = self._connection.execute("UPDATE host SET is_named = 0 WHERE id = ? AND is_named", (machine.id,))
+            if not gone.rowcount:
+                raise InputError(f"{machine.name} is not among the hosts any more", remedy="wholestack health fleet")
+            write_event(self._connection, at, machine.id, "retired", subject=machine.name,
+                        says=f"{machine.name} was retired", by=by.strip(), why=why.strip())  # fmt: skip
+        self._machines.forget()
+
     def tell(self, event: Event) -> None:
         """Write down what happened or is about to; on the disk when this returns."""
         with transaction(self._connection, self.path):
@@ -288,7 +305,7 @@ class _Machines:
         self._by_name: dict[str, tuple[int, str]] = {}
         """Id and state."""
         self._plans: dict[str, int] = {}
-        self._latest: tuple[tuple[tuple[str, ...], tuple[int, ...]], int] | None = None
+        self._latest: tuple[tuple[tuple[str, ...], tuple[int, ...], bool], int] | None = None
         """What was asked of whom in the latest sweep, and its plan: the next one is mostly the same."""
 
     def refresh(self) -> None:
@@ -323,19 +340,21 @@ class _Machines:
     def plan_of(self, look: SweepLook) -> int:
         """The plan of a sweep, written down if it is a new one."""
         hosts = tuple(self._by_name[each.host][0] for each in look.hosts)
-        if self._latest is not None and self._latest[0] == (look.checks, hosts):
+        asked = (look.checks, hosts, look.in_full)
+        if self._latest is not None and self._latest[0] == asked:
             return self._latest[1]
-        key = digest(look.checks, hosts)
+        key = digest(*asked)
         if key not in self._plans:
             cursor = self._connection.execute(
-                "INSERT INTO plan (digest, checks) VALUES (?, ?)", (key, "\n".join(look.checks))
+                "INSERT INTO plan (digest, checks, in_full) VALUES (?, ?, ?)",
+                (key, "\n".join(look.checks), look.in_full),
             )
             plan = int(cursor.lastrowid or 0)
             self._connection.executemany(
                 "INSERT INTO asked (host, plan) VALUES (?, ?)", [(host, plan) for host in hosts]
             )
             self._plans[key] = plan
-        self._latest = ((look.checks, hosts), self._plans[key])
+        self._latest = (asked, self._plans[key])
         return self._plans[key]
 
     def _machine(self, look: HostLook, at: float) -> int:
@@ -343,6 +362,9 @@ class _Machines:
             "SELECT id, coalesce(serial, '') FROM host WHERE name = ? AND is_named", (look.host,)
         ).fetchone()
         serial = look.serial
+        retired = None if named else self._retired(look)
+        if retired is not None:
+            return self._back(retired, look, at)
         if not serial:
             return named[0] if named else self._new(look, at)
         owner = self._connection.execute("SELECT id, name FROM host WHERE serial = ?", (serial,)).fetchone()
@@ -355,6 +377,25 @@ class _Machines:
             return self._new(look, at)
         self._connection.execute("UPDATE host SET serial = ? WHERE id = ?", (serial, named[0]))
         return int(named[0])
+
+    def _retired(self, look: HostLook) -> int | None:
+        """The machine that was retired and is seen again: of that serial number, else of that name, unless one of the
+        two serial numbers says that it is another."""
+        found = self._connection.execute(
+            "SELECT id FROM host WHERE NOT is_named AND coalesce(serial = ?, name = ?) AND"
+            " (SELECT kind FROM event WHERE event.host = host.id AND kind IN ('retired', 'displaced', 'returned')"
+            " ORDER BY id DESC LIMIT 1) = 'retired' ORDER BY serial IS NULL, id DESC LIMIT 1",
+            (look.serial or None, look.host),
+        ).fetchone()
+        return int(found[0]) if found else None
+
+    def _back(self, machine: int, look: HostLook, at: float) -> int:
+        self._connection.execute(
+            "UPDATE host SET name = ?, is_named = 1, serial = coalesce(serial, ?) WHERE id = ?",
+            (look.host, look.serial or None, machine),
+        )
+        write_event(self._connection, at, machine, "returned", subject=look.host, says=f"{look.host} is there again")
+        return machine
 
     def _renamed(self, machine: int, name: str, other: int | None, look: HostLook, at: float) -> int:
         if machine == other:

@@ -57,7 +57,12 @@ def look_at(folder: Path) -> SweepLook:
     hosts = {host.name: host for host in sweep.plan.hosts}
     looks = [_host_look(hosts[each.host], results[each.host], each, sweep.plan.checks) for each in sweep.verdicts]
     return sweep_look(
-        looks, id=_digest_of(folder), at=sweep.summary.at, folder=str(folder.resolve()), checks=sweep.plan.checks
+        looks,
+        id=_digest_of(folder),
+        at=sweep.summary.at,
+        folder=str(folder.resolve()),
+        checks=sweep.plan.checks,
+        in_full=not sweep.plan.left_out,
     )
 
 
