@@ -56,6 +56,7 @@ def stories(host: str | None = None, /, *, history: Path | None = None, all: Fla
 def drain(
     *hosts: str,
     finding: str = "",
+    rule: Path | None = None,
     floor: str | None = None,
     inventory: Annotated[Path | None, Parameter(name="--hosts")] = None,
     kubernetes: str | None = None,
@@ -80,6 +81,9 @@ def drain(
         Names, as the sweep and the scheduler have them.
     finding
         Drain for this finding (id or its beginning), also where it is only a warning.
+    rule
+        Instead of hosts: a file with a rule, which was replayed on this history (`health replay`) as it is. It names
+        the hosts on which it holds now; one where a job runs is left.
     floor
         So many hosts must stay usable: a number, or a share of all such as 90%.
     inventory
@@ -103,15 +107,26 @@ def drain(
     from wholestack.health.operations import draining
     from wholestack.health.operations.deeds import Ledger, acting_alone
     from wholestack.health.operations.floor import floor_from
+    from wholestack.health.operations.replaying import wanted_by
+    from wholestack.health.operations.rules import read_rule
 
-    _refuse_none(hosts)
+    if rule is not None and (hosts or finding):
+        raise InputError("--rule beside hosts or --finding", remedy="a rule names its hosts; give one or the other")
+    ruled = read_rule(rule) if rule is not None else None
+    if ruled is None:
+        _refuse_none(hosts)
     keep, cluster, path = floor_from(floor, inventory), _cluster(kubernetes, token, ca), history or default_history()
     with acting_alone(path) if apply else nullcontext(), History(path, write=apply) as opened:
-        wanted = draining.wanted_of(opened, hosts, now=time.time(), finding=finding)
+        now = time.time()
+        if ruled is not None:
+            wanted = wanted_by(opened, ruled, now=now)
+        else:
+            wanted = draining.wanted_of(opened, hosts, now=now, finding=finding)
         decisions = draining.plan_drain(wanted, cluster.nodes(), cluster, floor=keep)
         if apply:
             told = {each.story.id: each.story for each in wanted if each.story}
-            decisions = draining.drain(decisions, told, cluster, Ledger(history=opened, by=_who(by), clock=time.time))
+            person = who(by) if ruled is None else f"{who(by)}, by rule {ruled.name}"
+            decisions = draining.drain(decisions, told, cluster, Ledger(history=opened, by=person, clock=time.time))
     return _show(decisions, json=json)
 
 
@@ -162,7 +177,7 @@ def undrain(
         decisions = draining.plan_undrain(opened, hosts, cluster.nodes(), cluster, now=now)
         if apply:
             told = draining.told_by_id(opened, hosts, now=now)
-            ledger = Ledger(history=opened, by=_who(by), clock=time.time)
+            ledger = Ledger(history=opened, by=who(by), clock=time.time)
             decisions = draining.undrain(decisions, told, cluster, ledger)
     return _show(decisions, json=json)
 
@@ -235,7 +250,7 @@ def fix(
         story = fixing.story_for(case, opened, now=time.time())
         found = fixing.plan_fix(case, story)
         if apply:
-            ledger = Ledger(history=opened, by=_who(by), clock=time.time)
+            ledger = Ledger(history=opened, by=who(by), clock=time.time)
             found = asyncio.run(_mend(case, story, ledger, known_hosts, node, even_with_job=bool(even_with_job)))
     if json:
         print_json(to_builtins(found))
@@ -282,7 +297,8 @@ def _cluster(kubernetes: str | None, token: Path | None, ca: Path | None) -> "Cl
     return Kubernetes(kubernetes, token=token, ca=ca)
 
 
-def _who(by: str | None) -> str:
+def who(by: str | None) -> str:
+    """Who acts: who is named, else the user."""
     try:
         return by or getpass.getuser()
     except (KeyError, OSError) as error:

@@ -76,16 +76,23 @@ def compare_rates(count: int, time_s: float, other: int, other_s: float) -> Rati
     both = count + other
     if not both or time_s <= 0 or other_s <= 0:
         return Ratio(ratio=None, low=0.0, high=None, p=1.0)
-    tail, share = (1 - LEVEL) / 2, time_s / (time_s + other_s)
+    share = time_s / (time_s + other_s)
     p = min(1.0, 2 * min(binomial_tail(count, both, share), binomial_tail(other, both, 1 - share)))
-    low = 0.0 if not count else _root(lambda q: binomial_tail(count, both, q) - tail, 0.0, 1.0)
-    high = 1.0 if not other else _root(lambda q: tail - binomial_tail(other, both, 1 - q), 0.0, 1.0)
+    low, high = share_interval(count, both)
     return Ratio(
         ratio=(count / time_s) / (other / other_s) if other else None,
         low=low / (1 - low) * other_s / time_s,
         high=high / (1 - high) * other_s / time_s if high < 1 else None,
         p=p,
     )
+
+
+def share_interval(count: int, trials: int) -> tuple[float, float]:
+    """The exact interval of a share (Clopper and Pearson); of no trials, everything."""
+    tail = (1 - LEVEL) / 2
+    low = 0.0 if not count else _root(lambda q: binomial_tail(count, trials, q) - tail, 0.0, 1.0)
+    high = 1.0 if count == trials else _root(lambda q: tail - binomial_tail(trials - count, trials, 1 - q), 0.0, 1.0)
+    return low, high
 
 
 def poisson_tail(count: int, mean: float) -> float:
