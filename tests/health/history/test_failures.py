@@ -1,6 +1,5 @@
 """Failures, their rate, repeat offenders and flapping."""
 
-import math
 import random
 
 import pytest
@@ -68,11 +67,19 @@ def test_a_host_that_is_asked_once_a_day_is_watched_all_day():
 
 def test_the_usual_rate_is_that_of_the_sound_ones_whatever_the_offenders_do():
     rng = random.Random(7)
-    rate, year = 1.2 / 365, 365.0
-    fit, failed = [year] * 4000, [rng.random() < -math.expm1(-rate * year) for _ in range(4000)]
-    assert usual_rate(fit, failed) == pytest.approx(rate, rel=0.1)
-    offenders_too = usual_rate([*fit, *[year] * 80], [*failed, *[True] * 80])
-    assert offenders_too == pytest.approx(rate, rel=0.15)  # 80 machines with any number of failures each
+    rate, days = 1.2 / 365, 120.0
+    failed = [_count(rng, rate * days) for _ in range(4000)]
+    assert usual_rate([days] * 4000, failed) == pytest.approx(rate, rel=0.1)
+    too = [_count(rng, 15 * rate * days) for _ in range(200)]
+    assert usual_rate([days] * 4200, [*failed, *too]) == pytest.approx(rate, rel=0.12)
+    assert sum(too) > sum(failed) / 2  # while they make a third of all failures
+
+
+def _count(rng, mean):
+    at, count = rng.expovariate(1.0), 0
+    while at < mean:
+        at, count = at + rng.expovariate(1.0), count + 1
+    return count
 
 
 def fleet(days, failing, *, hosts=40):

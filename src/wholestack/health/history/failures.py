@@ -9,8 +9,8 @@ time until the next failure is exponential, and less than what passed with a pro
 :data:`FALSE_RATE`. That is the false rate: after a failure of a sound machine its next one names it with that
 probability. One is named at its second failure if at all possible, since waiting for the third costs another job.
 
-The rate of a kind is taken from the share of its machines that had no failure at all, which a few offenders hardly
-move, while they may account for half of all failures.
+The rate of a kind is that of its machines that failed at most once, given that they did not fail more often: a few
+offenders hardly move it, while they may account for half of all failures.
 """
 
 import math
@@ -135,17 +135,22 @@ def courses(machines: Iterable[Machine], spans: Iterable[FindingSpan], sweeps: S
     ]
 
 
-def usual_rate(fit_s: Sequence[float], failed: Sequence[bool]) -> float:
-    """The rate at which as many machines as these would have had no failure, in events a second; 0 without any."""
-    fit = [time_s for time_s, has in zip(fit_s, failed, strict=True) if time_s > 0 or has]
-    without = len(failed) - sum(failed)
-    if not any(failed) or not fit or not sum(fit):
+def usual_rate(fit_s: Sequence[float], failed: Sequence[int]) -> float:
+    """The rate of those that failed at most once, given that; in events a second, 0 without any.
+
+    Args:
+        fit_s: Time in which each could fail.
+        failed: How often each did.
+    """
+    at_most_once = [(time_s, count) for time_s, count in zip(fit_s, failed, strict=True) if count <= 1 and time_s > 0]
+    once = sum(count for _, count in at_most_once)
+    if not once or once == len(at_most_once):
         return 0.0
-    low, high = 0.0, 50.0 * len(fit) / sum(fit)
+    low, high = 0.0, 1e3 * len(at_most_once) / math.fsum(time_s for time_s, _ in at_most_once)
     for _ in range(60):
         middle = (low + high) / 2
-        expected = math.fsum(math.exp(-middle * time_s) for time_s in fit)
-        low, high = (middle, high) if expected > without else (low, middle)
+        expected = math.fsum(middle * time_s / (1 + middle * time_s) for time_s, _ in at_most_once)
+        low, high = (middle, high) if expected < once else (low, middle)
     return (low + high) / 2
 
 
@@ -165,8 +170,8 @@ def _usual_rate(members: Sequence[Course], now: float) -> float:
     window = max((now - each.machine.first for each in members), default=0.0)
     while True:
         since = now - window
-        failed = [any(since <= each.first <= now for each in course.failures) for course in members]
-        if window <= QUIET_S or failed.count(False) >= LEAST_FIT * len(members):
+        failed = [sum(since <= each.first <= now for each in course.failures) for course in members]
+        if window <= QUIET_S or failed.count(0) >= LEAST_FIT * len(members):
             fit = [course.fit_s(now) - course.fit_s(max(since, course.machine.first)) for course in members]
             return usual_rate(fit, failed)
         window /= 2
