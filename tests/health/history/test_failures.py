@@ -103,7 +103,7 @@ def test_a_host_that_fails_again_soon_is_named_at_its_second_failure():
 def test_a_host_that_fails_again_late_is_not_named_and_the_false_rate_decides_what_late_is():
     all_courses = fleet(300, {1: [10, 290]} | {host: [10 * host] for host in range(2, 21)})
     assert offenders(all_courses, 300 * DAY) == []
-    assert [each.host for each in offenders(all_courses, 300 * DAY, false_rate=0.7)] == ["n1"]
+    assert [each.host for each in offenders(all_courses, 300 * DAY, false_rate=0.8)] == ["n1"]
     assert by_chance(all_courses, 300 * DAY, false_rate=0.5) == 0.5  # one failure of the last 90 days
 
 
