@@ -111,16 +111,22 @@ class Place:
         self.refresh()
 
 
-def sweep(at: float, places: Sequence[Place]) -> SweepLook:
-    """All hosts, as they are."""
-    return SweepLook(
-        id=digest(at),
-        at=at,
-        folder="synthetic",
-        checks=CHECKS,
-        hosts=tuple(each.look for each in places),
-        states=tuple(each.state for each in places),
-    )
+class Swept:
+    """Sweeps of a fleet: what did not change since the one before is not made again."""
+
+    def __init__(self, places: Sequence[Place]) -> None:
+        self._places = places
+        self._hosts = [each.look for each in places]
+        self._states = [each.state for each in places]
+
+    def changed(self, number: int) -> None:
+        """One host is another than in the sweep before."""
+        self._hosts[number], self._states[number] = self._places[number].look, self._places[number].state
+
+    def sweep(self, at: float) -> SweepLook:
+        """All hosts, as they are."""
+        return SweepLook(id=digest(at), at=at, folder="synthetic", checks=CHECKS, hosts=tuple(self._hosts),
+                         states=tuple(self._states))  # fmt: skip
 
 
 def happenings(
@@ -183,18 +189,20 @@ def year(hosts: int, days: float, minutes: float, seed: int, folder: Path) -> No
     rollouts = [(days * DAY_S * share, name) for share, name in ((0.3, "gpu.driver"), (0.6, "ib.firmware"))]
     upgrades = [(at + number * 60.0, number, name) for at, name in rollouts for number in range(hosts)]
     heapq.heapify(upgrades)
-    place, changed, started = 0, 0, time.perf_counter()
+    swept, place, changed, started = Swept(places), 0, 0, time.perf_counter()
     with History(path, write=True) as history:
         for at in range(0, int(days * DAY_S), int(minutes * 60)):
             while place < len(queue) and queue[place][0] <= at:
                 _, number, check, part, is_broken = queue[place]
                 (places[number].breaks if is_broken else places[number].heals)(check, part)
+                swept.changed(number)
                 place += 1
             while upgrades and upgrades[0][0] <= at:
                 _, number, name = heapq.heappop(upgrades)
                 places[number].facts[name] = f"{name}-new"
                 places[number].refresh()
-            changed += history.add(sweep(START_S + at, places)).changed
+                swept.changed(number)
+            changed += history.add(swept.sweep(START_S + at)).changed
         written_s = time.perf_counter() - started
         sweeps = history.sweeps().count
     print(f"{hosts} hosts, {sweeps} sweeps, {changed} changes of a host, {path.stat().st_size / 1e6:.0f} MB;"
@@ -241,7 +249,8 @@ def look_for_batches(
 ) -> Batches:
     """Sweep for some weeks, every change at its minute, and ask for batches."""
     with tempfile.TemporaryDirectory() as folder, History(Path(folder) / "h.sqlite", write=True) as history:
-        history.add(sweep(START_S, places))
+        swept = Swept(places)
+        history.add(swept.sweep(START_S))
         queue = happenings(places, rng, DAYS * DAY_S, bad_hosts=bad_hosts, bad_cables=bad_cables)
         slots: dict[int, list[tuple[float, int, str, str, bool]]] = {}
         for each in queue:
@@ -249,7 +258,8 @@ def look_for_batches(
         for hour, changes in sorted(slots.items()):
             for _, number, check, part, is_broken in changes:
                 (places[number].breaks if is_broken else places[number].heals)(check, part)
-            history.add(sweep(START_S + hour * 3600.0, places))
+                swept.changed(number)
+            history.add(swept.sweep(START_S + hour * 3600.0))
         now = history.sweeps().last
         return batches(history.machines(), history.findings(), history.facts(), history, now)
 

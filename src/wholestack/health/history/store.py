@@ -10,7 +10,8 @@ A machine is known by its serial number, else by its name: :class:`_Machines` sa
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -27,6 +28,7 @@ from wholestack.record import digest
 
 RENAMED_BY_THE_KERNEL = ("drive",)
 """Kinds of part whose slot is another name after a reboot: that one sits in another slot of its host is no event."""
+_NAME_OF = attrgetter("host")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,6 +293,19 @@ def _given(value: object) -> tuple[object, ...]:
     return () if value is None else (value,)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Latest:
+    """The latest sweep, as it was taken: the next one is mostly the same, and is compared with it first."""
+
+    names: tuple[str, ...] = ()
+    states: tuple[str, ...] = ()
+    """Of the hosts of these names."""
+    ids: tuple[int, ...] = ()
+    """Machines that these are."""
+    plan: tuple[tuple[tuple[str, ...], tuple[int, ...], bool], int] | None = None
+    """What was asked of which machines, whether in full, and the plan of that."""
+
+
 class _Machines:
     """Which machine a name is.
 
@@ -305,8 +320,7 @@ class _Machines:
         self._by_name: dict[str, tuple[int, str]] = {}
         """Id and state."""
         self._plans: dict[str, int] = {}
-        self._latest: tuple[tuple[tuple[str, ...], tuple[int, ...], bool], int] | None = None
-        """What was asked of whom in the latest sweep, and its plan: the next one is mostly the same."""
+        self._latest = _Latest()
 
     def refresh(self) -> None:
         """Read again what another process may have written since."""
@@ -317,7 +331,7 @@ class _Machines:
                 for id_, name, state in self._connection.execute("SELECT id, name, state FROM host WHERE is_named")
             }
             self._plans = dict(self._connection.execute("SELECT digest, id FROM plan"))
-            self._version, self._latest = version, None
+            self._version, self._latest = version, _Latest()
 
     def forget(self) -> None:
         """What was changed is not so: the transaction failed."""
@@ -325,24 +339,33 @@ class _Machines:
 
     def place(self, look: SweepLook) -> list[tuple[int, HostLook]]:
         """The machines that are not as they were; each has its name, serial number and new state afterwards."""
-        known = self._by_name
+        known, before = self._by_name, self._latest
+        names = tuple(map(_NAME_OF, look.hosts))
+        suspects: Iterable[int] = range(len(names))
+        if is_known := names == before.names:
+            suspects = [
+                place for place, (now, then) in enumerate(zip(look.states, before.states, strict=True)) if now != then
+            ]
         changed: list[tuple[int, HostLook]] = []
-        for each, state in zip(look.hosts, look.states, strict=True):
+        for place in suspects:
+            each, state = look.hosts[place], look.states[place]
             if (found := known.get(each.host)) is None or found[1] != state:
                 machine = self._machine(each, look.at)
                 self._connection.execute(
                     "UPDATE host SET state = ?, kind = ? WHERE id = ?", (state, each.kind, machine)
                 )
+                is_known = is_known and found is not None and found[0] == machine
                 known[each.host] = (machine, state)
                 changed.append((machine, each))
+        ids = before.ids if is_known else tuple(known[name][0] for name in names)
+        self._latest = replace(before, names=names, states=look.states, ids=ids)
         return changed
 
     def plan_of(self, look: SweepLook) -> int:
-        """The plan of a sweep, written down if it is a new one."""
-        hosts = tuple(self._by_name[each.host][0] for each in look.hosts)
-        asked = (look.checks, hosts, look.in_full)
-        if self._latest is not None and self._latest[0] == asked:
-            return self._latest[1]
+        """The plan of a sweep whose machines have their place, written down if it is a new one."""
+        asked, latest = (look.checks, self._latest.ids, look.in_full), self._latest.plan
+        if latest is not None and latest[0] == asked:
+            return latest[1]
         key = digest(*asked)
         if key not in self._plans:
             cursor = self._connection.execute(
@@ -351,10 +374,10 @@ class _Machines:
             )
             plan = int(cursor.lastrowid or 0)
             self._connection.executemany(
-                "INSERT INTO asked (host, plan) VALUES (?, ?)", [(host, plan) for host in hosts]
+                "INSERT INTO asked (host, plan) VALUES (?, ?)", [(host, plan) for host in self._latest.ids]
             )
             self._plans[key] = plan
-        self._latest = (asked, self._plans[key])
+        self._latest = replace(self._latest, plan=(asked, self._plans[key]))
         return self._plans[key]
 
     def _machine(self, look: HostLook, at: float) -> int:
