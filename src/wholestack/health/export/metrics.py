@@ -98,7 +98,7 @@ FINDINGS_SILENCED = Metric(
 )
 OFFENDER = Metric(
     name=f"{PREFIX}_repeat_offender_failures",
-    help="Failures of a host that fails again sooner after its repair than a sound one would.",
+    help="Failures of a host that fails again sooner than a sound one would.",
     labels=("host",),
     absent="the host is no repeat offender, or no history is read",
 )

@@ -4,16 +4,20 @@ A **failure** begins where a machine that was fit for a while (:data:`QUIET_S`) 
 Finding that goes and comes back within that while is the same failure, and counted as flapping beside. Time in which
 the machine was failing, or was not asked, is no time in which it could have failed.
 
-A **repeat offender** fails again sooner after its repair than a sound machine would: with the rate of its kind, the
-time until the next failure is exponential, and less than what passed with a probability of at most
-:data:`FALSE_RATE`. That is the false rate: after a failure of a sound machine its next one names it with that
-probability. One is named at its second failure if at all possible, since waiting for the third costs another job.
+A **repeat offender** fails again sooner than a sound machine would, by either of two questions: how soon after its
+repair, and how soon for the second time after the repair before that one or after it was first watched. With the rate
+of its kind both times are those of a Poisson process; what is as short as what was seen has the probability that is
+asked, and the two share :data:`FALSE_RATE` by :data:`SHARE_OF_ONE`. That is the false rate: after a failure of a sound
+machine its next one names it with at most that probability. The first question finds a machine that has just become
+bad, the second one that always was, though its last gap was a long one. One is named at its second failure if at all
+possible, since waiting for the third costs another job.
 
 The rate of a kind is that of its machines that failed at most once, given that they did not fail more often: a few
 offenders hardly move it, while they may account for half of all failures.
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -26,12 +30,15 @@ QUIET_S = 24 * 3600.0
 """Fit for less is not fit."""
 FALSE_RATE = 0.15
 """After one failure of a sound machine in seven the next one names it; see ``docs/benchmarks/health-operations.md``."""
+SHARE_OF_ONE = 0.8
+"""Share of the false rate that the time since the last repair has; the rest is that of the last two failures."""
 LEAST_FIT = 0.2
 """Share of the machines without a failure in the window from which the rate is taken; else a shorter window."""
 LEAST_OF_A_KIND = 20
 """A kind with fewer machines has no rate of its own: that of all is taken."""
 RECENT_S = 90 * 86400.0
 """A machine that was named, or flapped, longer ago is not shown as one."""
+_STEPS = 100
 FLAPS = 3
 """A Finding that came back so often within :data:`RECENT_S` flaps."""
 
@@ -55,14 +62,15 @@ class Course:
     failures: tuple[Failure, ...]
     line: Timeline
 
-    def fit_s(self, until: float) -> float:
-        """Time in which it was observed and did not fail, until then."""
-        fit = self.line.observed_s(self.machine.first, until)
-        return fit - sum(
-            self.line.observed_s(each.first, min(until, each.until if each.until is not None else until))
-            for each in self.failures
-            if each.first < until
-        )
+    def fit_s(self, until: float, since: float | None = None) -> float:
+        """Time in which it was observed and did not fail, until then; since when, if not since it was first seen."""
+        since = self.machine.first if since is None else max(since, self.machine.first)
+        fit = self.line.observed_s(since, until)
+        for each in self.failures:
+            if each.first < until and (each.until is None or each.until > since):
+                ends = until if each.until is None else min(until, each.until)
+                fit -= self.line.observed_s(max(since, each.first), ends)
+        return fit
 
     def rate(self, until: float) -> Rate:
         """Failures in the time in which it could fail."""
@@ -84,7 +92,7 @@ class Offender(Record):
     gap_s: float
     """Fit time before the failure that named it last."""
     p: float
-    """That a sound machine fails again within that time."""
+    """That a sound machine would be named by its next failure as clearly as by that one, or more so."""
     p_all: float
     """That a sound machine fails as often in all the time in which it was watched."""
     causes: tuple[str, ...]
@@ -146,12 +154,17 @@ def usual_rate(fit_s: Sequence[float], failed: Sequence[int]) -> float:
     once = sum(count for _, count in at_most_once)
     if not once or once == len(at_most_once):
         return 0.0
-    low, high = 0.0, 1e3 * len(at_most_once) / math.fsum(time_s for time_s, _ in at_most_once)
-    for _ in range(60):
-        middle = (low + high) / 2
-        expected = math.fsum(middle * time_s / (1 + middle * time_s) for time_s, _ in at_most_once)
-        low, high = (middle, high) if expected < once else (low, middle)
-    return (low + high) / 2
+    times = Counter(time_s for time_s, _ in at_most_once)
+    rate = once / math.fsum(time_s for time_s, _ in at_most_once)
+    # How many are to have failed grows with the rate ever more slowly, so Newton's steps from below stay below.
+    for _ in range(_STEPS):
+        expected = math.fsum(many * rate * time_s / (1 + rate * time_s) for time_s, many in times.items())
+        slope = math.fsum(many * time_s / (1 + rate * time_s) ** 2 for time_s, many in times.items())
+        step = (once - expected) / slope
+        rate += step
+        if step <= 1e-12 * rate:
+            break
+    return rate
 
 
 def usual_rates(all_courses: Sequence[Course], now: float) -> dict[str, float]:
@@ -159,11 +172,9 @@ def usual_rates(all_courses: Sequence[Course], now: float) -> dict[str, float]:
     kinds: dict[str, list[Course]] = {}
     for each in all_courses:
         kinds.setdefault(each.machine.kind, []).append(each)
-    of_all = _usual_rate(all_courses, now)
-    return {
-        kind: _usual_rate(members, now) if len(members) >= LEAST_OF_A_KIND else of_all
-        for kind, members in kinds.items()
-    }
+    few = [kind for kind, members in kinds.items() if len(members) < LEAST_OF_A_KIND]
+    of_all = _usual_rate(all_courses, now) if few else 0.0
+    return {kind: of_all if kind in few else _usual_rate(members, now) for kind, members in kinds.items()}
 
 
 def _usual_rate(members: Sequence[Course], now: float) -> float:
@@ -172,7 +183,7 @@ def _usual_rate(members: Sequence[Course], now: float) -> float:
         since = now - window
         failed = [sum(since <= each.first <= now for each in course.failures) for course in members]
         if window <= QUIET_S or failed.count(0) >= LEAST_FIT * len(members):
-            fit = [course.fit_s(now) - course.fit_s(max(since, course.machine.first)) for course in members]
+            fit = [course.fit_s(now, since) for course in members]
             return usual_rate(fit, failed)
         window /= 2
 
@@ -183,18 +194,30 @@ def offenders(all_courses: Sequence[Course], now: float, *, false_rate: float = 
     found = [
         named
         for each in all_courses
-        if (named := _offender(each, usual[each.machine.kind], now, false_rate)) is not None
+        if (named := offender(each, usual[each.machine.kind], now, false_rate=false_rate)) is not None
     ]
     return sorted(found, key=lambda each: (each.p_all, each.host))
 
 
-def _offender(course: Course, usual: float, now: float, false_rate: float) -> Offender | None:
+def offender(course: Course, usual: float, now: float, *, false_rate: float = FALSE_RATE) -> Offender | None:
+    """What the rule says of one machine; ``None`` where it does not name it.
+
+    Args:
+        course: Its own.
+        usual: Rate of its kind, see :func:`usual_rates`.
+        now: Seconds since the epoch.
+        false_rate: See :data:`FALSE_RATE`.
+    """
     past = [each for each in course.failures if each.first <= now]
+    if len(past) < 2:
+        return None
     named: list[tuple[int, float, float]] = []
-    for place in range(1, len(past)):
-        gap_s = course.fit_s(past[place].first) - course.fit_s(past[place - 1].first)
-        p = -math.expm1(-usual * gap_s)
-        if p <= false_rate and usual > 0:
+    fit_s = [0.0, *(course.fit_s(each.first) for each in past)] if usual > 0 else []
+    for place in range(1, len(fit_s) - 1):
+        gap_s, two_s = fit_s[place + 1] - fit_s[place], fit_s[place + 1] - fit_s[place - 1]
+        p_one, p_two = -math.expm1(-usual * gap_s), poisson_tail(2, usual * two_s)
+        p = min(1.0, p_one / SHARE_OF_ONE, p_two / (1 - SHARE_OF_ONE))
+        if p <= false_rate:
             named.append((place, gap_s, p))
     if not named or now - past[named[-1][0]].first > RECENT_S:
         return None
