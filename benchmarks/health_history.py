@@ -11,7 +11,7 @@ Usage::
     python benchmarks/health_history.py batches --seeds FIRST:LAST [--hosts 2000]       # nothing is planted
     python benchmarks/health_history.py cables --seeds FIRST:LAST [--times 10 20 50]    # a lot of 40 bad cables
     python benchmarks/health_history.py firmware --seeds FIRST:LAST [--times 3 5 10]    # on 5 % of the hosts
-    python benchmarks/health_history.py lemons --seeds FIRST:LAST [--hosts 512]
+    python benchmarks/health_history.py lemons --seeds FIRST:LAST [--hosts 512] [--turned]  # bad only from a day on
 """
 
 import argparse
@@ -261,7 +261,7 @@ def look_for_batches(
                 swept.changed(number)
             history.add(swept.sweep(START_S + hour * 3600.0))
         now = history.sweeps().last
-        return batches(history.machines(), history.findings(), history.facts(), history, now)
+        return batches(history.machines(), history.findings(), history.fact_groups(), history, now)
 
 
 def run_batches(seeds: range, hosts: int) -> None:
@@ -318,18 +318,27 @@ def run_firmware(seeds: range, hosts: int, times: float) -> None:
           f" runs, and nothing else named in {alone}")  # fmt: skip
 
 
-def run_lemons(seeds: range, hosts: int) -> None:
-    """A year a seed: at which failure is a lemon named, and how many sound hosts are?"""
+def run_lemons(seeds: range, hosts: int, *, turned: bool = False) -> None:
+    """A year a seed: at which failure is a lemon named, and how many sound hosts are?
+
+    Args:
+        seeds: One a year.
+        hosts: In the fleet.
+        turned: A lemon is sound until some day of the first half of the year; failures count from then on.
+    """
     of_all = FAILURES_A_SECOND + CABLES_OF_A_HOST * CABLE_FAILURES_A_SECOND
     lemon_rate, sound_rate = of_all / 2 / LEMONS, of_all / 2 / (1 - LEMONS)
     in_time = with_three = years_in_time = sound_named = sound = followed = failures = 0
     for seed in seeds:
         rng = Random(f"lemons {seed}")
-        lemons = set(rng.sample(range(1, hosts + 1), round(hosts * LEMONS)))
+        lemons = {
+            host: rng.uniform(0.0, 183 * DAY_S) if turned else 0.0
+            for host in rng.sample(range(1, hosts + 1), round(hosts * LEMONS))
+        }
         spans: list[FindingSpan] = []
         for host in range(1, hosts + 1):
-            at = 0.0
-            while (at := at + rng.expovariate(lemon_rate if host in lemons else sound_rate)) < 365 * DAY_S:
+            at, bad_from = 0.0, lemons.get(host, math.inf)
+            while (at := _next_failure(rng, at, sound_rate, lemon_rate, bad_from)) < 365 * DAY_S:
                 gone = at + rng.lognormvariate(10.0, 1.0)
                 spans.append(_span(host, START_S + at, START_S + gone))
                 at = gone
@@ -341,11 +350,12 @@ def run_lemons(seeds: range, hosts: int) -> None:
         all_courses = courses(machines, sorted(spans, key=lambda each: each.first), sweeps)
         here = there = 0
         for course in all_courses:
-            is_lemon = course.machine.id in lemons
-            if is_lemon and len(course.failures) >= 3:
-                there += 1
-                here += _is_named(course, all_courses, course.failures[1].first)
-            elif not is_lemon:
+            if (bad_from := lemons.get(course.machine.id)) is not None:
+                bad = [each for each in course.failures if each.first >= START_S + bad_from]
+                if len(bad) >= 3:
+                    there += 1
+                    here += _is_named(course, all_courses, bad[1].first)
+            else:
                 sound += 1
                 moments = [each.first for each in course.failures]
                 hits = [
@@ -356,12 +366,22 @@ def run_lemons(seeds: range, hosts: int) -> None:
                 sound_named += any(hits)
         in_time, with_three = in_time + here, with_three + there
         years_in_time += here >= 0.95 * there
+    kind = "that turned bad" if turned else "with three failures or more"
     print(f"{hosts} hosts, {len(seeds)} years; a sound host fails {sound_rate * 365 * DAY_S:.2f} times a year, a lemon"
           f" {lemon_rate * 365 * DAY_S:.1f} times")  # fmt: skip
-    print(f"lemons with three failures or more, named before the third: {in_time} of {with_three}"
+    print(f"lemons {kind}, named before the third: {in_time} of {with_three}"
           f" ({in_time / with_three:.1%}); 95 % of them in {years_in_time} of {len(seeds)} years")  # fmt: skip
     print(f"sound hosts named in their year: {sound_named} of {sound} ({sound_named / sound:.1%});"
           f" {followed} times for {failures} failures ({followed / failures:.1%})")  # fmt: skip
+
+
+def _next_failure(rng: Random, at: float, sound_rate: float, lemon_rate: float, bad_from: float) -> float:
+    """After a time; seconds since the beginning of the year, as all of these."""
+    if at < bad_from:
+        sound = at + rng.expovariate(sound_rate)
+        if sound < bad_from:
+            return sound
+    return max(at, bad_from) + rng.expovariate(lemon_rate)
 
 
 def _is_named(course: Course, all_courses: Sequence[Course], at: float) -> bool:
@@ -390,6 +410,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=_seeds, default=range(1, 3))
     parser.add_argument("--times", type=float, nargs="+")
     parser.add_argument("--folder", type=Path)
+    parser.add_argument("--turned", action="store_true")
     given = parser.parse_args()
     if given.what == "batches":
         run_batches(given.seeds, given.hosts or 2000)
@@ -400,7 +421,7 @@ def main() -> None:
         for times in given.times or (3, 5, 10):
             run_firmware(given.seeds, given.hosts or 2000, times)
     elif given.what == "lemons":
-        run_lemons(given.seeds, given.hosts or 512)
+        run_lemons(given.seeds, given.hosts or 512, turned=given.turned)
     elif given.what == "ask":
         ask(given.folder / "year.sqlite", START_S + given.days * DAY_S)
     elif given.folder:

@@ -17,7 +17,7 @@ def found(tmp_path, hosts, *, status="fail"):
                  sights=[sight(part=part, host=name, check=check, status=status) for check, part in broken])
             for name, (facts, seats, broken) in hosts.items()
         )))  # fmt: skip
-        return batches(opened.machines(), opened.findings(), opened.facts(), opened, 2 * HOUR)
+        return batches(opened.machines(), opened.findings(), opened.fact_groups(), opened, 2 * HOUR)
 
 
 def fleet(count, broken, *, driver=lambda n: "535", rack=lambda n: f"r{n // 16}", check="gpu.ecc"):
@@ -103,7 +103,7 @@ def test_a_host_that_shows_a_fault_again_and_again_is_one_case(tmp_path):
             rows = fleet(64, broken)
             opened.add(sweep(at, *(host(name, facts=facts, sights=[sight(part=part, host=name) for _, part in parts])
                                    for name, (facts, _, parts) in rows.items())))  # fmt: skip
-        result = batches(opened.machines(), opened.findings(), opened.facts(), opened, 40 * HOUR)
+        result = batches(opened.machines(), opened.findings(), opened.fact_groups(), opened, 40 * HOUR)
     assert (result.found, result.tests) == ((), 0)
 
 
@@ -120,5 +120,5 @@ def test_the_facts_are_those_of_the_time_of_the_faults(tmp_path):
             rows = fleet(320, broken, driver=lambda n, driver=driver: driver if n in bad else "535")
             opened.add(sweep(at, *(host(name, facts=facts, sights=[sight(part=part, host=name) for _, part in parts])
                                    for name, (facts, _, parts) in rows.items())))  # fmt: skip
-        (batch,) = batches(opened.machines(), opened.findings(), opened.facts(), opened, 3 * HOUR).found
+        (batch,) = batches(opened.machines(), opened.findings(), opened.fact_groups(), opened, 3 * HOUR).found
     assert (batch.factor, batch.value, batch.hits) == ("gpu.driver", "550", 20)

@@ -435,3 +435,26 @@ def test_events_cannot_be_changed(history):
     for statement in ("UPDATE event SET says = ''", "DELETE FROM event"):
         with pytest.raises(sqlite3.IntegrityError, match="only added"):
             history._connection.execute(statement)
+
+
+def test_facts_in_groups_and_those_that_changed_are_the_facts(history):
+    """Beside them: a host that was displaced, parts that differ, a value that came back."""
+    for at, driver in ((1, "535"), (2, "550"), (3, "535")):
+        hosts = [host(f"n{n}", seats=[machine(f"MX{n}{at if n == 3 else ''}")],
+                      facts=[fact("gpu.driver", driver if n < 2 else "535"), fact("host.rack", f"r{n // 2}"),
+                             fact("gpu.vbios", "96", "gpu 1"), fact("gpu.vbios", f"9{at}", "gpu 2")])
+                 for n in range(4)]  # fmt: skip
+        history.add(sweep(at, *hosts))
+    facts, named = history.facts(), {each.id for each in history.machines() if each.is_named}
+    assert len(named) == 4 < len(history.machines())
+    grouped = [
+        (group.name, group.value, group.first, group.gone, machine_id)
+        for group in history.fact_groups()
+        for machine_id in group.hosts
+    ]
+    plain = [(each.name, each.value, each.first, each.gone, each.host) for each in facts if each.host in named]
+    assert sorted(map(repr, grouped)) == sorted(map(repr, plain))
+    assert len(history.fact_groups()) < len(plain)
+    changed = {(each.host, each.name) for each in facts if each.gone is not None and not each.part}
+    assert len(changed) == 2
+    assert history.changed_facts() == [each for each in facts if (each.host, each.name) in changed]

@@ -12,13 +12,13 @@ from wholestack.health.history.batches import Batch, batches
 from wholestack.health.history.changes import Effect, effects
 from wholestack.health.history.failures import (
     FALSE_RATE,
-    Course,
     Failure,
     Flapping,
     Offender,
     by_chance,
     courses,
     flapping,
+    offender,
     offenders,
     times_back,
     usual_rates,
@@ -154,8 +154,7 @@ def fleet_history(history: History, *, now: float, false_rate: float = FALSE_RAT
     counted = [each for each in without_silenced(findings, silences) if each.host in named]
     all_courses = courses(fleet.machines, counted, fleet.sweeps)
     standings, silenced = _standings(fleet, findings, silences, now)
-    facts = history.facts()
-    shared = batches(fleet.machines, counted, facts, history, until)
+    shared = batches(fleet.machines, counted, history.fact_groups(), history, until)
     return FleetHistory(
         at=now,
         since=min(times[0] for times in fleet.sweeps.times.values()),
@@ -172,7 +171,7 @@ def fleet_history(history: History, *, now: float, false_rate: float = FALSE_RAT
         batches=shared.found,
         tests=shared.tests,
         families=shared.families,
-        effects=tuple(effects(all_courses, facts, until)),
+        effects=tuple(effects(all_courses, history.changed_facts(), until)),
     )
 
 
@@ -200,7 +199,7 @@ def host_history(history: History, host: str, *, now: float, false_rate: float =
     members = [*fleet.machines, *([] if machine.is_named else [machine])]
     all_courses = {each.machine.id: each for each in courses(members, counted, fleet.sweeps)}
     course = all_courses[machine.id]
-    named = offenders(list(all_courses.values()), until, false_rate=false_rate)
+    usual = usual_rates(list(all_courses.values()), until)[machine.kind]
     facts, seats = history.facts(machine.id), history.seats(machine.id)
     stories = _stories(findings, silences, line, now)
     return HostHistory(
@@ -213,8 +212,8 @@ def host_history(history: History, host: str, *, now: float, false_rate: float =
         stories=tuple(sorted(stories, key=lambda each: (not each.is_open, -each.last, each.id))),
         failures=course.failures,
         rate=course.rate(until),
-        usual=_usual(course, list(all_courses.values()), until),
-        offender=next((each for each in named if each.host == machine.name), None),
+        usual=usual,
+        offender=offender(course, usual, until, false_rate=false_rate),
         facts=tuple(each for each in facts if each.gone is None),
         changes=tuple(each for each in facts if each.gone is not None),
         seats=tuple(each for each in seats if each.gone is None),
@@ -314,10 +313,6 @@ def _seen_last(span: FindingSpan, line: Timeline) -> float:
     if span.seen is not None:
         return span.seen
     return line.times[-1] if span.gone is None else line.before(span.gone)
-
-
-def _usual(course: Course, all_courses: Sequence[Course], now: float) -> float:
-    return usual_rates(all_courses, now)[course.machine.kind]
 
 
 def _code(standings: set[str]) -> int:

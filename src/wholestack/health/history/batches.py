@@ -28,7 +28,7 @@ from typing import Protocol, TypeVar
 
 from wholestack.health import catalog
 from wholestack.health.history.rates import Table, adjusted, hypergeometric_tail, stratified_tail
-from wholestack.health.history.spans import FactSpan, FindingSpan, Machine, SeatGroup
+from wholestack.health.history.spans import FactGroup, FindingSpan, Machine, SeatGroup
 from wholestack.record import Record
 
 FALSE_SHARE = 0.05
@@ -116,7 +116,7 @@ class Batches:
 def batches(
     machines: Sequence[Machine],
     findings: Iterable[FindingSpan],
-    facts: Iterable[FactSpan],
+    facts: Iterable[FactGroup],
     seats: Seats,
     now: float,
     *,
@@ -168,30 +168,43 @@ class _Remembered:
 class _Values:
     """Facts of all hosts at any time; times between which nothing changed share one table."""
 
-    def __init__(self, facts: Iterable[FactSpan], named: Mapping[int, Machine]) -> None:
-        self._spans: dict[str, list[FactSpan]] = {}
+    def __init__(self, facts: Iterable[FactGroup], named: Mapping[int, Machine]) -> None:
+        self._named = named.keys()
+        self._groups: dict[str, list[FactGroup]] = {}
         for each in facts:
-            if each.host in named:
-                self._spans.setdefault(each.name, []).append(each)
+            if not self._named.isdisjoint(each.hosts):
+                self._groups.setdefault(each.name, []).append(each)
         self._times = {
-            name: sorted({each.first for each in spans} | {each.gone for each in spans if each.gone is not None})
-            for name, spans in self._spans.items()
+            name: sorted({each.first for each in groups} | {each.gone for each in groups if each.gone is not None})
+            for name, groups in self._groups.items()
         }
-        self._known: dict[tuple[str, int], dict[int, str]] = {}
+        self._known: dict[tuple[str, int], tuple[dict[int, str], Counter[str]]] = {}
 
     def names(self) -> list[str]:
         """Of all facts."""
-        return sorted(self._spans)
+        return sorted(self._groups)
 
     def at(self, name: str, at: float) -> Mapping[int, str]:
         """Values by host; a host whose parts differ has all of theirs."""
+        return self._at(name, at)[0]
+
+    def counts(self, name: str, at: float) -> Counter[str]:
+        """How many hosts have each value."""
+        return self._at(name, at)[1]
+
+    def _at(self, name: str, at: float) -> tuple[dict[int, str], Counter[str]]:
         key = (name, bisect_right(self._times[name], at))
         if key not in self._known:
-            parts: dict[int, set[str]] = {}
-            for each in self._spans[name]:
+            values: dict[int, str] = {}
+            differ: dict[int, set[str]] = {}
+            for each in self._groups[name]:
                 if each.first <= at and (each.gone is None or at < each.gone):
-                    parts.setdefault(each.host, set()).add(each.value)
-            self._known[key] = {host: " + ".join(sorted(said)) for host, said in parts.items()}
+                    for host in values.keys() & each.hosts:
+                        differ.setdefault(host, {values[host]}).add(each.value)
+                    values.update(dict.fromkeys(each.hosts, each.value))
+            values |= {host: " + ".join(sorted(said)) for host, said in differ.items()}
+            values = {host: value for host, value in values.items() if host in self._named}
+            self._known[key] = (values, Counter(values.values()))
         return self._known[key]
 
 
@@ -207,7 +220,7 @@ def _tested(check: str, spans: Sequence[FindingSpan], values: _Values, seats: Se
         if any(fnmatchcase(name, pattern) for pattern in own):
             continue
         of = values.at(name, at)
-        counts = Counter(of.values())
+        counts = values.counts(name, at)
         cases = frozenset(unit for unit in hosts if unit[0] in of)
         hit_counts = Counter(of[host] for host, _ in cases)
         found, count = _values_of(counts, hit_counts, len(cases))

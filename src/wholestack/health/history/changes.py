@@ -48,7 +48,7 @@ def effects(courses: Iterable[Course], facts: Iterable[FactSpan], now: float) ->
 
     Args:
         courses: Of the machines.
-        facts: Of all machines, in the order in which they began.
+        facts: Of all machines, in the order in which they began; those that never changed may be left out.
         now: Seconds since the epoch.
     """
     by_host = {each.machine.id: each for each in courses}
@@ -98,9 +98,9 @@ def _sides(course: Course, old: FactSpan, new: FactSpan, now: float) -> _Side:
     return _Side(
         at=at,
         before=len(before),
-        before_s=course.fit_s(at) - course.fit_s(since),
+        before_s=course.fit_s(at, since),
         after=sum(at <= each.first <= until for each in course.failures),
-        after_s=course.fit_s(until) - course.fit_s(at),
+        after_s=course.fit_s(until, at),
     )
 
 

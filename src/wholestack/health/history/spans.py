@@ -71,6 +71,18 @@ class FactSpan(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FactGroup:
+    """One value of one fact in machines where it came and went in the same sweeps."""
+
+    name: str
+    value: str
+    first: float
+    gone: float | None
+    hosts: tuple[int, ...]
+    """Once for each part that has it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SeatSpan(Record):
     """One part in one slot."""
 

@@ -22,7 +22,16 @@ from wholestack.errors import HistoryError, InputError
 from wholestack.health.history.database import connect, speaking_of, transaction
 from wholestack.health.history.looks import INSTALLATION, MACHINE, Fact, HostLook, Seat, Sight, SweepLook
 from wholestack.health.history.silences import Silence
-from wholestack.health.history.spans import Event, FactSpan, FindingSpan, Machine, SeatGroup, SeatSpan, Sweeps
+from wholestack.health.history.spans import (
+    Event,
+    FactGroup,
+    FactSpan,
+    FindingSpan,
+    Machine,
+    SeatGroup,
+    SeatSpan,
+    Sweeps,
+)
 from wholestack.health.looked import would_see
 from wholestack.record import digest
 
@@ -145,9 +154,28 @@ class History:
 
     def facts(self, host: int | None = None) -> list[FactSpan]:
         """Spans of facts in the order in which they began."""
+        return self._facts(_of(host), *_given(host))
+
+    def changed_facts(self) -> list[FactSpan]:
+        """Spans of facts that all parts share, in that order, but for those of values that were never others."""
+        return self._facts(
+            "WHERE part = '' AND (host, name) IN (SELECT host, name FROM fact WHERE part = '' AND gone IS NOT NULL)"
+        )
+
+    def fact_groups(self) -> list[FactGroup]:
+        """All facts of machines that are asked today, by value and time: what many share is said once."""
         rows = self._rows(
-            f"SELECT host, name, part, value, first, gone FROM fact {_of(host)} ORDER BY first, host, name, part",
-            *_given(host),
+            "SELECT fact.name, value, fact.first, gone, json_group_array(host) FROM fact JOIN host ON host.id = host"
+            " AND is_named GROUP BY fact.name, value, fact.first, gone"
+        )
+        return [
+            FactGroup(name=name, value=value, first=first, gone=gone, hosts=tuple(msgspec.json.decode(hosts)))
+            for name, value, first, gone, hosts in rows
+        ]
+
+    def _facts(self, where: str, *values: object) -> list[FactSpan]:
+        rows = self._rows(
+            f"SELECT host, name, part, value, first, gone FROM fact {where} ORDER BY first, host, name, part", *values
         )
         return [
             FactSpan(host=machine, name=name, part=part, value=value, first=first, gone=gone)
