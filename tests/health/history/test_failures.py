@@ -84,6 +84,13 @@ def test_the_usual_rate_is_that_of_the_sound_ones_whatever_the_offenders_do():
     assert sum(too) > sum(failed) / 2  # while they make a third of all failures
 
 
+def test_where_only_one_machine_ever_failed_it_is_compared_with_a_rate_that_is_rather_too_high():
+    assert usual_rate([100.0] * 40, [3, *[0] * 39]) == pytest.approx(1 / 3800, rel=1e-6)  # one of 39 in 100 s
+    assert usual_rate([100.0] * 40, [0] * 40) == 0.0
+    assert usual_rate([100.0] * 40, [1] * 40) == 0.0  # nobody can say how much faster than that
+    assert usual_rate([100.0] * 40, [2] * 40) == 0.0
+
+
 def _count(rng, mean):
     at, count = rng.expovariate(1.0), 0
     while at < mean:

@@ -144,15 +144,17 @@ def courses(machines: Iterable[Machine], spans: Iterable[FindingSpan], sweeps: S
 
 
 def usual_rate(fit_s: Sequence[float], failed: Sequence[int]) -> float:
-    """The rate of those that failed at most once, given that; in events a second, 0 without any.
+    """The rate of those that failed at most once, given that; in events a second, 0 without any or with too many.
+
+    Where some failed more often and none just once, that of one more: it is rather too high than none.
 
     Args:
         fit_s: Time in which each could fail.
         failed: How often each did.
     """
     at_most_once = [(time_s, count) for time_s, count in zip(fit_s, failed, strict=True) if count <= 1 and time_s > 0]
-    once = sum(count for _, count in at_most_once)
-    if not once or once == len(at_most_once):
+    once = max(sum(count for _, count in at_most_once), int(any(failed)))
+    if not once or once >= len(at_most_once):
         return 0.0
     times = Counter(time_s for time_s, _ in at_most_once)
     rate = once / math.fsum(time_s for time_s, _ in at_most_once)
