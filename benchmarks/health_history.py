@@ -350,8 +350,8 @@ def run_lemons(seeds: range, hosts: int, *, turned: bool = False) -> None:
         all_courses = courses(machines, sorted(spans, key=lambda each: each.first), sweeps)
         here = there = 0
         for course in all_courses:
-            if (bad_from := lemons.get(course.machine.id)) is not None:
-                bad = [each for each in course.failures if each.first >= START_S + bad_from]
+            if (turned_s := lemons.get(course.machine.id)) is not None:
+                bad = [each for each in course.failures if each.first >= START_S + turned_s]
                 if len(bad) >= 3:
                     there += 1
                     here += _is_named(course, all_courses, bad[1].first)
