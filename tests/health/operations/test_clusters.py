@@ -1,6 +1,7 @@
 """What every scheduler keeps to: a real Slurm, the documented Kubernetes API, and the one in memory."""
 
 import tempfile
+import time
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -115,10 +116,9 @@ def test_slurm_s_own_job_is_seen_on_its_node(tmp_path):
         patch.setenv("SLURM_CONF", str(started.conf))
         started.run(["sbatch", "-w", "node0000", "-o", "/dev/null", "--wrap", "sleep 300"])
         try:
-            for _ in range(100):
-                if Slurm().nodes()["node0000"].jobs:
-                    break
-            nodes = Slurm().nodes()
+            patience = time.monotonic() + 120  # its scheduler starts a job when it comes to it
+            while not (nodes := Slurm().nodes())["node0000"].jobs and time.monotonic() < patience:
+                time.sleep(0.2)
             assert nodes["node0000"].jobs[0].startswith("job 1 of ")
             assert nodes["node0001"].jobs == ()
             assert not nodes["node0001"].is_usable  # its slurmd never answered
