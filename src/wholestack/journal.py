@@ -108,6 +108,27 @@ def open_ordinary(path: Path, *, follow: bool = True) -> BufferedReader:
     raise NotOrdinaryError("it is no ordinary file")
 
 
+def read_at_most(path: Path, most: int, *, remedy: str) -> bytes:
+    """A whole file that a person named.
+
+    Args:
+        path: The file.
+        most: Bytes that it may have.
+        remedy: What to do where it cannot be read.
+
+    Raises:
+        InputError: it cannot be read, or is larger.
+    """
+    try:
+        with path.open("rb") as opened:
+            content = opened.read(most + 1)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}", remedy=remedy) from error
+    if len(content) > most:
+        raise InputError(f"{path}: is larger than {most:,} bytes", remedy="name the right file")
+    return content
+
+
 def iterate_journal(path: Path, kind: type[R]) -> Iterator[R]:
     """Like :func:`read_journal`, one record at a time."""
     try:
@@ -123,20 +144,31 @@ def iterate_journal(path: Path, kind: type[R]) -> Iterator[R]:
         raise RecordError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-@contextmanager
-def held(path: Path) -> Iterator[None]:
-    """Hold a file, made if it is missing, so that of all processes one alone is in the block; it goes with the process.
+def hold(path: Path) -> int:
+    """Hold a file, made if it is missing, for this process alone; the handle to close. It goes with the process, so it
+    never goes stale.
 
     Raises:
         BlockingIOError: a live process holds it.
         OSError: it cannot be made or locked.
     """
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Hold a file so that of all processes one alone is in the block; raises as :func:`hold`."""
+    handle = hold(path)
+    try:
         yield
     finally:
-        os.close(file)
+        os.close(handle)
 
 
 @contextmanager

@@ -4,7 +4,6 @@ It holds ``run.json`` (what was asked, with versions), append-only journals, and
 rename. Resume, report and ``wholestack why`` only read it. One live process at a time may write.
 """
 
-import fcntl
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from typing import ClassVar, Self, TypeVar
 from wholestack.claim import Claim
 from wholestack.errors import RecordError, RunBusyError, RunDirectoryError
 from wholestack.finding import Finding
-from wholestack.journal import JournalWriter, read_journal, write_atomic
+from wholestack.journal import JournalWriter, hold, read_journal, write_atomic
 from wholestack.record import Record, from_json, to_json
 
 R = TypeVar("R", bound=Record)
@@ -188,26 +187,24 @@ class RunDirectory(RunReader):
 
 
 def lock_folder(path: Path) -> int:
-    """Hold a folder for this process; the handle to close. An flock goes with its process, so it never goes stale.
+    """Hold a folder for this process; the handle to close. See :func:`~wholestack.journal.hold`.
 
     Raises:
         RunBusyError: a live process holds it.
+        RunDirectoryError: it cannot be written.
     """
     name = path / "lock"
     try:
-        handle = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        handle = hold(name)
+    except BlockingIOError:
+        holder = name.read_text(errors="replace")[:64].strip() or "unknown"
+        raise RunBusyError(
+            f"{path}: process {holder} is at work in it", remedy="wait for it, or end that process and resume"
+        ) from None
     except OSError as error:
         raise RunDirectoryError(
             f"{name}: cannot be written: {error.strerror}", remedy="check owner and disk"
         ) from error
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        holder = os.pread(handle, 64, 0).decode(errors="replace").strip() or "unknown"
-        os.close(handle)
-        raise RunBusyError(
-            f"{path}: process {holder} is at work in it", remedy="wait for it, or end that process and resume"
-        ) from None
     os.ftruncate(handle, 0)
     os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
     return handle

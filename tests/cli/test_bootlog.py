@@ -175,6 +175,7 @@ def test_a_decision_survives_learning(model, good, tmp_path, capsys):
         (("judge", "{model}", "{text}"), "no line of a kernel log"),
         (("accept", "{model}", "x: y", "--why", "a", "--by", "b", "--until", "soon"), "is no date"),
         (("accept", "{model}", "x: y", "--why", "a", "--by", "b", "--until", "2001-01-01"), "ended already"),
+        (("accept", "{none}", "x: y", "--why", "a", "--by", "b", "--until", "1d"), "cannot be read"),
         (
             ("accept", "{model}", "0000", "--log", "{bad}", "--why", "a", "--by", "b", "--until", "1d"),
             "begins 0 findings",
@@ -195,3 +196,4 @@ def test_a_wrong_input_is_one_line(model, good, tmp_path, capsys, arguments, sai
     assert said in err
     assert len(err.splitlines()) == 1
     assert not (tmp_path / "new").exists()
+    assert not (tmp_path / "none.lock").exists()

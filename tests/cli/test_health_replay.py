@@ -26,7 +26,7 @@ def path(tmp_path):
 @pytest.fixture
 def cluster(monkeypatch):
     found = MemoryCluster(["a", "b"])
-    monkeypatch.setattr(health_operations, "_cluster", lambda *_: found)
+    monkeypatch.setattr(health_operations.Scheduler, "open", lambda _: found)
     return found
 
 

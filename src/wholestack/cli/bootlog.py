@@ -2,14 +2,13 @@
 
 import sys
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter
 
 from wholestack.cli.live import LiveWatcher
-from wholestack.cli.output import code_for, parse_duration, print_json
+from wholestack.cli.output import code_for, parse_duration, parse_end, print_json
 from wholestack.errors import InputError
 from wholestack.finding import EXIT_OK
 from wholestack.health.bootlog.acceptance import accept as decide
@@ -151,7 +150,8 @@ def accept(
         Print one JSON document: the decisions of the model.
     """
     now = time.time()
-    ends = _end(until, now)
+    ends = parse_end(until, now)
+    read_model(model)  # a wrong name leaves no file to hold beside it
     with changing(model):
         old = read_model(model)
         new = decide(old, lines_to_accept(old, what, log, now=now), why=why, by=by, now=now, until=ends)
@@ -163,18 +163,6 @@ def accept(
             if each.at == now:
                 print(f"accepted until {day(each.until)} by {printable(each.by)}: {printable(each.line)}")
     return EXIT_OK
-
-
-def _end(text: str, now: float) -> float:
-    """Seconds since the epoch of a date, or of a time from now."""
-    try:
-        return datetime.strptime(text.strip(), "%Y-%m-%d").replace(tzinfo=UTC).timestamp()
-    except ValueError:
-        pass
-    try:
-        return now + parse_duration(text)
-    except InputError as error:
-        raise InputError(f"--until {text!r} is no date", remedy="write for instance 2027-03-31 or 90d") from error
 
 
 class _Files(LiveWatcher):

@@ -2,13 +2,12 @@
 
 import os
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from wholestack.cli.output import parse_duration, print_json
+from wholestack.cli.output import parse_end, print_json
 from wholestack.errors import InputError
 from wholestack.finding import EXIT_OK
 from wholestack.record import to_builtins
@@ -209,7 +208,7 @@ def silence_add(
     with History(history or default_history(), write=True) as opened:
         machine = find_machine(opened, host).id if host is not None else None
         new = new_silence(check=check, finding=finding, host=machine, part=part, reason=reason, by=by, since=now,
-                          until=_end(until, now))  # fmt: skip
+                          until=parse_end(until, now))  # fmt: skip
         number = opened.silence(new)
     if json:
         print_json({**to_builtins(new), "id": number})
@@ -273,12 +272,3 @@ def silence_lift(number: int, /, *, reason: str, by: str, history: Path | None =
     else:
         print(f"silence {number} is lifted")
     return EXIT_OK
-
-
-def _end(text: str, now: float) -> float:
-    """When a silence ends: a duration from now, or a date; what says no zone is UTC."""
-    try:
-        at = datetime.fromisoformat(text.strip())
-    except ValueError:
-        return now + parse_duration(text)
-    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()

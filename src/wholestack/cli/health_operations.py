@@ -4,6 +4,7 @@ import getpass
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,6 +24,74 @@ if TYPE_CHECKING:
     from wholestack.health.operations.story import FaultStory
 
 Flag = Annotated[bool, Parameter(negative="")]
+
+
+def who(by: str | None) -> str:
+    """Who acts: who is named, else the user."""
+    try:
+        return by or getpass.getuser()
+    except (KeyError, OSError) as error:
+        raise InputError("nobody knows who runs this", remedy="give --by") from error
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheduler:
+    """Which scheduler has the hosts."""
+
+    kubernetes: str | None = None
+    """Instead of Slurm, the cluster behind this API server (taint and cordon). Untested on a real cluster."""
+    token: Path | None = None
+    """With --kubernetes: file with a bearer token."""
+    ca: Path | None = None
+    """With --kubernetes: file with the certificate of its authority."""
+
+    def open(self) -> "Cluster":
+        """A way to it.
+
+        Raises:
+            InputError: the options do not go together.
+        """
+        if self.kubernetes is None:
+            from wholestack.health.operations.slurm import Slurm
+
+            if self.token is not None or self.ca is not None:
+                raise InputError("--token and --ca are for --kubernetes", remedy="give its URL, or leave them out")
+            return Slurm()
+        from wholestack.health.operations.kubernetes import Kubernetes
+
+        if self.token is None:
+            raise InputError("--kubernetes without --token", remedy="name the file of a bearer token")
+        return Kubernetes(self.kubernetes, token=self.token, ca=self.ca)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acting:
+    """Who acts by which history, and whether it is only shown."""
+
+    by: str | None = None
+    """Who does this; default: the user."""
+    history: Path | None = None
+    """File of the history; default: see `wholestack health history add --help`."""
+    apply: Flag = False
+    """Do it."""
+    json: Flag = False
+    """Print one JSON document."""
+
+    @property
+    def path(self) -> Path:
+        """Of the history."""
+        return self.history or default_history()
+
+    @property
+    def person(self) -> str:
+        """Who acts."""
+        return who(self.by)
+
+
+SLURM, SHOWING = Scheduler(), Acting()
+"""As it is where nothing is said."""
 
 
 def stories(host: str | None = None, /, *, history: Path | None = None, all: Flag = False, json: Flag = False) -> int:
@@ -59,13 +128,8 @@ def drain(
     rule: Path | None = None,
     floor: str | None = None,
     inventory: Annotated[Path | None, Parameter(name="--hosts")] = None,
-    kubernetes: str | None = None,
-    token: Path | None = None,
-    ca: Path | None = None,
-    by: str | None = None,
-    history: Path | None = None,
-    apply: Flag = False,
-    json: Flag = False,
+    scheduler: Scheduler = SLURM,
+    acting: Acting = SHOWING,
 ) -> int:
     """Take hosts out of the scheduler for the worst that fails on them; running jobs go on.
 
@@ -88,20 +152,6 @@ def drain(
         So many hosts must stay usable: a number, or a share of all such as 90%.
     inventory
         File of hosts whose [drain] floor counts where --floor is not given.
-    kubernetes
-        Taint and cordon a node behind this API server instead of asking Slurm. Untested on a real cluster.
-    token
-        With --kubernetes: file with a bearer token.
-    ca
-        With --kubernetes: file with the certificate of its authority.
-    by
-        Who does this; default: the user.
-    history
-        File of the history; default: see `wholestack health history add --help`.
-    apply
-        Do it.
-    json
-        Print one JSON document: a list.
     """
     from wholestack.health.history.store import History
     from wholestack.health.operations import draining
@@ -115,30 +165,25 @@ def drain(
     ruled = read_rule(rule) if rule is not None else None
     if ruled is None:
         _refuse_none(hosts)
-    keep, cluster, path = floor_from(floor, inventory), _cluster(kubernetes, token, ca), history or default_history()
-    with acting_alone(path) if apply else nullcontext(), History(path, write=apply) as opened:
+    keep, cluster, path = floor_from(floor, inventory), scheduler.open(), acting.path
+    with acting_alone(path) if acting.apply else nullcontext(), History(path, write=acting.apply) as opened:
         now = time.time()
         if ruled is not None:
             wanted = wanted_by(opened, ruled, now=now)
         else:
             wanted = draining.wanted_of(opened, hosts, now=now, finding=finding)
         decisions = draining.plan_drain(wanted, cluster.nodes(), cluster, floor=keep)
-        if apply:
+        if acting.apply:
             told = {each.story.id: each.story for each in wanted if each.story}
-            person = who(by) if ruled is None else f"{who(by)}, by rule {ruled.name}"
+            person = acting.person if ruled is None else f"{acting.person}, by rule {ruled.name}"
             decisions = draining.drain(decisions, told, cluster, Ledger(history=opened, by=person, clock=time.time))
-    return _show(decisions, json=json)
+    return _show(decisions, json=acting.json)
 
 
 def undrain(
     *hosts: str,
-    kubernetes: str | None = None,
-    token: Path | None = None,
-    ca: Path | None = None,
-    by: str | None = None,
-    history: Path | None = None,
-    apply: Flag = False,
-    json: Flag = False,
+    scheduler: Scheduler = SLURM,
+    acting: Acting = SHOWING,
 ) -> int:
     """Give hosts back that wholestack drained and whose fault is proved to be gone.
 
@@ -151,35 +196,21 @@ def undrain(
     ----------
     hosts
         Names.
-    kubernetes
-        The API server of a cluster, instead of Slurm. Untested on a real cluster.
-    token
-        With --kubernetes: file with a bearer token.
-    ca
-        With --kubernetes: file with the certificate of its authority.
-    by
-        Who does this; default: the user.
-    history
-        File of the history; default: see `wholestack health history add --help`.
-    apply
-        Do it.
-    json
-        Print one JSON document: a list.
     """
     from wholestack.health.history.store import History
     from wholestack.health.operations import draining
     from wholestack.health.operations.deeds import Ledger, acting_alone
 
     _refuse_none(hosts)
-    cluster, path = _cluster(kubernetes, token, ca), history or default_history()
-    with acting_alone(path) if apply else nullcontext(), History(path, write=apply) as opened:
+    cluster, path = scheduler.open(), acting.path
+    with acting_alone(path) if acting.apply else nullcontext(), History(path, write=acting.apply) as opened:
         now = time.time()
         decisions = draining.plan_undrain(opened, hosts, cluster.nodes(), cluster, now=now)
-        if apply:
+        if acting.apply:
             told = draining.told_by_id(opened, hosts, now=now)
-            ledger = Ledger(history=opened, by=who(by), clock=time.time)
+            ledger = Ledger(history=opened, by=acting.person, clock=time.time)
             decisions = draining.undrain(decisions, told, cluster, ledger)
-    return _show(decisions, json=json)
+    return _show(decisions, json=acting.json)
 
 
 def fix(
@@ -189,14 +220,9 @@ def fix(
     folder: Annotated[Path, Parameter(name="--in")],
     even_with_job: str = "",
     slurm: Flag = False,
-    kubernetes: str | None = None,
-    token: Path | None = None,
-    ca: Path | None = None,
+    scheduler: Scheduler = SLURM,
     known_hosts: Path | None = None,
-    by: str | None = None,
-    history: Path | None = None,
-    apply: Flag = False,
-    json: Flag = False,
+    acting: Acting = SHOWING,
 ) -> int:
     """Mend a finding for whose cause a safe, well-known remedy exists.
 
@@ -215,23 +241,9 @@ def fix(
     even_with_job
         Name of the host, to say that it may be mended although a job runs there.
     slurm
-        Ask Slurm as well whether a job runs there; by default only the GPUs are asked.
-    kubernetes
-        Ask the cluster behind this API server as well. Untested on a real cluster.
-    token
-        With --kubernetes: file with a bearer token.
-    ca
-        With --kubernetes: file with the certificate of its authority.
+        Ask Slurm as well whether a job runs there (or the cluster of --kubernetes); by default only the GPUs are asked.
     known_hosts
         File of known host keys, instead of your own.
-    by
-        Who does this; default: the user.
-    history
-        File of the history; default: see `wholestack health history add --help`.
-    apply
-        Do it.
-    json
-        Print one JSON document.
     """
     import asyncio
 
@@ -239,20 +251,20 @@ def fix(
     from wholestack.health.operations import fixing
     from wholestack.health.operations.deeds import Ledger, acting_alone
 
-    path = history or default_history()
+    path = acting.path
     case = fixing.case_of(folder, finding)
     if even_with_job and even_with_job != case.host.name:
         raise InputError(f"--even-with-job {even_with_job}", remedy=f"the finding is of {case.host.name}")
     node = None
-    if apply and (slurm or kubernetes is not None):
-        node = _cluster(kubernetes, token, ca).nodes().get(case.host.name)
-    with acting_alone(path) if apply else nullcontext(), History(path, write=apply) as opened:
+    if acting.apply and (slurm or scheduler.kubernetes is not None):
+        node = scheduler.open().nodes().get(case.host.name)
+    with acting_alone(path) if acting.apply else nullcontext(), History(path, write=acting.apply) as opened:
         story = fixing.story_for(case, opened, now=time.time())
         found = fixing.plan_fix(case, story)
-        if apply:
-            ledger = Ledger(history=opened, by=who(by), clock=time.time)
+        if acting.apply:
+            ledger = Ledger(history=opened, by=acting.person, clock=time.time)
             found = asyncio.run(_mend(case, story, ledger, known_hosts, node, even_with_job=bool(even_with_job)))
-    if json:
+    if acting.json:
         print_json(to_builtins(found))
     else:
         print(fixing.describe_fix(found))
@@ -281,28 +293,6 @@ def _show(decisions: Sequence["Decision"], *, json: bool) -> int:
     else:
         print(describe(decisions))
     return exit_code_of(decisions)
-
-
-def _cluster(kubernetes: str | None, token: Path | None, ca: Path | None) -> "Cluster":
-    if kubernetes is None:
-        from wholestack.health.operations.slurm import Slurm
-
-        if token is not None or ca is not None:
-            raise InputError("--token and --ca are for --kubernetes", remedy="give its URL, or leave them out")
-        return Slurm()
-    from wholestack.health.operations.kubernetes import Kubernetes
-
-    if token is None:
-        raise InputError("--kubernetes without --token", remedy="name the file of a bearer token")
-    return Kubernetes(kubernetes, token=token, ca=ca)
-
-
-def who(by: str | None) -> str:
-    """Who acts: who is named, else the user."""
-    try:
-        return by or getpass.getuser()
-    except (KeyError, OSError) as error:
-        raise InputError("nobody knows who runs this", remedy="give --by") from error
 
 
 def _refuse_none(hosts: Sequence[str]) -> None:

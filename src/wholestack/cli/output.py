@@ -4,12 +4,14 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
 from wholestack.errors import InputError
 from wholestack.finding import EXIT_OK, EXIT_UNKNOWN, Finding, Skipped, Status, exit_code, worst, worst_first
+from wholestack.journal import read_at_most
 from wholestack.record import to_builtins
 
 _UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -33,6 +35,25 @@ def parse_duration(text: str) -> float:
     if seconds <= 0:
         raise InputError(f"{text!r} is no time at all", remedy="give more than zero")
     return seconds
+
+
+def parse_end(text: str, now: float) -> float:
+    """When something ends, in seconds since the epoch: a time from now such as ``90d``, or a date, without a zone UTC.
+
+    Raises:
+        InputError: it is neither.
+    """
+    try:
+        at = datetime.fromisoformat(text.strip())
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+    except ValueError:
+        pass
+    try:
+        return now + parse_duration(text)
+    except InputError as error:
+        raise InputError(
+            f"--until {text!r} is no duration and is no date", remedy="write for instance 2027-03-31 or 90d"
+        ) from error
 
 
 def parse_size(text: str) -> int:
@@ -101,14 +122,7 @@ def read_bytes(path: Path) -> bytes:
     Raises:
         InputError: it cannot be read, or is larger than anything that a person writes.
     """
-    try:
-        with path.open("rb") as opened:
-            content = opened.read(MOST_BYTES + 1)
-        if len(content) > MOST_BYTES:
-            raise InputError(f"{path}: is larger than {MOST_BYTES:,} bytes", remedy="name the right file")
-        return content
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}", remedy="name an existing file") from error
+    return read_at_most(path, MOST_BYTES, remedy="name an existing file")
 
 
 @contextmanager

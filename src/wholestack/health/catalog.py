@@ -123,6 +123,11 @@ def causes() -> dict[str, tuple[Cause, Check | None]]:
     return found
 
 
+def named_causes() -> dict[str, tuple[Cause, str]]:
+    """Every cause by its code, with the name of the check that says it; of lost telemetry, the code itself."""
+    return {code: (cause, check.name if check else code) for code, (cause, check) in causes().items()}
+
+
 def probes_of(checks: tuple[Check, ...]) -> tuple[Probe[Any], ...]:
     """Every probe that a sweep with these checks sends, once, the moment first."""
     by_name: dict[str, Probe[Any]] = {MOMENT.name: MOMENT}

@@ -188,7 +188,8 @@ class Known:
     boot_id: str
 
 
-def _all_known(before: Before) -> dict[tuple[str, str], Known]:
+def all_known(before: Before) -> dict[tuple[str, str], Known]:
+    """Counters by name and part, each as it was read last."""
     return {
         (each.name, each.part): Known(value=each.value, at=look.at, boot_id=look.boot_id)
         for look in (*reversed(before.older), before)
@@ -244,7 +245,7 @@ class Seen:
         self.uptime_s = uptime_s
         self.before = before
         self._facts: dict[tuple[str, int], Any] = {}
-        self._old = _all_known(before) if before is not None else {}
+        self._old = all_known(before) if before is not None else {}
         self.asked_at = asked_at
         self.answered_at = answered_at
 

@@ -12,6 +12,7 @@ from wholestack.health import catalog
 from wholestack.health.check import Cause, Check
 from wholestack.health.describing import WORDS, bullet, describe_check, indented
 from wholestack.health.sources import SOURCES, KnownCause, Source, every_cause, source_of
+from wholestack.journal import read_at_most
 from wholestack.record import from_builtins, to_builtins
 from wholestack.runs import RunReader
 
@@ -94,11 +95,8 @@ def findings_in(path: Path) -> list[Finding]:
     """
     if not path.is_file():
         return RunReader(path).findings()
-    with path.open("rb") as opened:
-        content = opened.read(MOST_BYTES + 1)
     remedy = "name the folder of a sweep or probe, or what --json of a command printed"
-    if len(content) > MOST_BYTES:
-        raise InputError(f"{path}: is larger than {MOST_BYTES:,} bytes", remedy=remedy)
+    content = read_at_most(path, MOST_BYTES, remedy=remedy)
     try:
         found = msgspec.json.decode(content)
     except msgspec.DecodeError as error:

@@ -36,6 +36,11 @@ class Part(Record):
         return f"{self.identity} ({self.label})" if self.label else self.identity
 
 
+def identity_in(text: str) -> str:
+    """The identity in what :class:`Part` gives as a text, as Findings have it: without the label."""
+    return text.partition(" (")[0]
+
+
 LONGEST_KEY = 200
 """Characters; what is longer was not made by a maker of hardware."""
 

@@ -59,7 +59,7 @@ def conclude(run: RunDirectory, plan: SweepPlan, results: Sequence[HostResult], 
         seconds: Wall time of asking.
         at: Seconds since the epoch.
     """
-    known = {code: (cause, check.name if check else code) for code, (cause, check) in catalog.causes().items()}
+    known = catalog.named_causes()
     causes = {code: cause for code, (cause, _) in known.items()}
     beside = compare(results, plan.expectations, known)
     replaced = {claim.subject: claim for claim in RunReader(Path(plan.since)).claims()} if plan.since else {}

@@ -124,6 +124,13 @@ def test_a_retired_host_is_known_again_by_its_name_unless_serial_numbers_say_oth
     assert now.serial == (after or before)
 
 
+def test_where_every_host_is_retired_that_is_said(history):
+    history.add(sweep(1, host("a")))
+    history.retire(find_machine(history, "a"), by="ada", why="sold", at=1.2 * HOUR)
+    with pytest.raises(InputError, match="every host in it is retired"):
+        fleet_history(history, now=2 * HOUR)
+
+
 def test_who_retires_a_host_twice_or_without_a_reason_is_refused(history):
     history.add(sweep(1, host("a"), host("b")))
     one = find_machine(history, "a")

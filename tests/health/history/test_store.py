@@ -113,6 +113,17 @@ def test_two_hosts_that_change_names_change_nothing_else(history):
     ]
 
 
+@pytest.mark.parametrize("silent_from", [2, 3])
+def test_a_name_whose_machine_has_moved_on_is_another_machine(history, silent_from):
+    """``silent_from``: the sweep from which on "a" says no serial number; if 2, sweep 3 finds it as before."""
+    history.add(sweep(1, host("a", seats=[machine("MXQ1")])))
+    history.add(sweep(2, host("a", seats=[] if silent_from == 2 else [machine("MXQ1")])))
+    history.add(sweep(3, host("a"), host("b", seats=[machine("MXQ1")])))
+    assert [(each.name, each.serial) for each in history.machines()] == [("b", "MXQ1"), ("a", "")]
+    assert kinds(history) == ["renamed"]
+    assert history.add(sweep(4, host("a"), host("b", seats=[machine("MXQ1")]))).changed == 0
+
+
 def test_another_machine_under_an_old_name_has_a_history_of_its_own(history):
     history.add(sweep(1, host("a", seats=[machine("MXQ1")], sights=[sight()])))
     history.add(sweep(2, host("a", seats=[machine("MXQ2")])))

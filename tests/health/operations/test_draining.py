@@ -231,7 +231,7 @@ def test_killed_between_written_down_and_done_it_goes_on_where_it_was(tmp_path, 
 
 def test_the_command_shows_and_does_nothing_without_apply(history, tmp_path, monkeypatch, capsys):
     cluster = MemoryCluster(NAMES)
-    monkeypatch.setattr("wholestack.cli.health_operations._cluster", lambda *_: cluster)
+    monkeypatch.setattr("wholestack.cli.health_operations.Scheduler.open", lambda _: cluster)
     path = str(history.path)
 
     def run(*words):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from wholestack.errors import InputError
+from wholestack.journal import read_at_most
 from wholestack.record import Record, from_json
 
 MOST_MODEL_BYTES = 200_000_000
@@ -115,14 +116,7 @@ def read_model(path: Path) -> BootModel:
         InputError: the file cannot be read, is too large or contradicts itself.
         RecordError: it is no model, or of another version.
     """
-    try:
-        with path.open("rb") as opened:
-            data = opened.read(MOST_MODEL_BYTES + 1)
-    except OSError as error:
-        remedy = "make one with: wholestack health bootlog learn"
-        raise InputError(f"{path}: cannot be read: {error.strerror}", remedy=remedy) from error
-    if len(data) > MOST_MODEL_BYTES:
-        raise InputError(f"{path}: is larger than any model", remedy="name a file that bootlog learn wrote")
+    data = read_at_most(path, MOST_MODEL_BYTES, remedy="make one with: wholestack health bootlog learn")
     model = from_json(BootModel, data, where=str(path))
     _refuse_contradictions(model, path)
     return model

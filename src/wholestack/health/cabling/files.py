@@ -10,6 +10,7 @@ from wholestack.health.cabling.plan import read_plan
 from wholestack.health.cabling.seen import Sights, files_of
 from wholestack.health.judging import MOST_BYTES, read_saved
 from wholestack.health.probe import UnreadableError
+from wholestack.journal import read_at_most
 
 MOST_PLAN_BYTES = 256_000_000
 
@@ -26,13 +27,7 @@ def judge_files(plan: Path, seen: Iterable[str], *, stdin: BinaryIO, now: float)
     Raises:
         InputError: the plan is wrong, or there is no output. One that cannot be read is a Finding.
     """
-    try:
-        with plan.open("rb") as opened:
-            content = opened.read(MOST_PLAN_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"{plan}: cannot be read: {error.strerror}", remedy="name a plan (CSV, TOML, JSON)") from error
-    if len(content) > MOST_PLAN_BYTES:
-        raise InputError(f"{plan}: is larger than {MOST_PLAN_BYTES:,} bytes", remedy="name the right file")
+    content = read_at_most(plan, MOST_PLAN_BYTES, remedy="name a plan (CSV, TOML, JSON)")
     wiring = read_plan(content, name=str(plan))
     paths = list(dict.fromkeys(seen))
     files = list(files_of(paths))

@@ -152,8 +152,8 @@ def from_history(path: Path, *, now: float) -> Told:
         machines = [each for each in history.machines() if each.is_named]
         findings, silences, sweeps = history.findings(), history.silences(), history.sweeps()
         drained = _drained(history.events())
-    if not machines:
-        raise InputError(f"{path}: no sweep in it", remedy="wholestack health history add SWEEP")
+        if not machines:
+            raise InputError(f"{path}: {history.why_empty()}", remedy="wholestack health history add SWEEP")
     named = {each.id for each in machines}
     there: dict[int, list[FindingSpan]] = {}
     for each in findings:

@@ -248,7 +248,7 @@ class _Fleet:
         self.machines: Sequence[Machine] = [each for each in history.machines() if each.is_named]
         self.sweeps: Sweeps = history.sweeps()
         if not self.machines:
-            raise InputError(f"{history.path}: no sweep in it", remedy="wholestack health history add SWEEP")
+            raise InputError(f"{history.path}: {history.why_empty()}", remedy="wholestack health history add SWEEP")
 
 
 def _standings(

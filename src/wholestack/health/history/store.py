@@ -128,6 +128,10 @@ class History:
             for id_, name, kind, serial, first, named in rows
         ]
 
+    def why_empty(self) -> str:
+        """Why no machine is there, where none is."""
+        return "every host in it is retired" if self._rows("SELECT 1 FROM sweep LIMIT 1") else "no sweep in it"
+
     def sweeps(self) -> Sweeps:
         """When which machines were asked."""
         times: dict[int, list[float]] = {}
@@ -375,16 +379,21 @@ class _Machines:
                 place for place, (now, then) in enumerate(zip(look.states, before.states, strict=True)) if now != then
             ]
         changed: list[tuple[int, HostLook]] = []
-        for place in suspects:
-            each, state = look.hosts[place], look.states[place]
-            if (found := known.get(each.host)) is None or found[1] != state:
-                machine = self._machine(each, look.at)
-                self._connection.execute(
-                    "UPDATE host SET state = ?, kind = ? WHERE id = ?", (state, each.kind, machine)
-                )
-                is_known = is_known and found is not None and found[0] == machine
-                known[each.host] = (machine, state)
-                changed.append((machine, each))
+        # Those that say their serial number first: one may turn out to be a machine that had another one's name.
+        waiting = sorted(suspects, key=lambda place: not look.hosts[place].serial)
+        while waiting:
+            for place in waiting:
+                each, state = look.hosts[place], look.states[place]
+                if (found := known.get(each.host)) is None or found[1] != state:
+                    machine = self._machine(each, look.at)
+                    self._connection.execute(
+                        "UPDATE host SET state = ?, kind = ? WHERE id = ?", (state, each.kind, machine)
+                    )
+                    is_known = is_known and found is not None and found[0] == machine
+                    known[each.host] = (machine, state)
+                    changed.append((machine, each))
+            # A name whose machine has moved on is another machine; serial numbers are single, so there is an end.
+            waiting = [place for place, name in enumerate(names) if name not in known] if changed else []
         ids = before.ids if is_known else tuple(known[name][0] for name in names)
         self._latest = replace(before, names=names, states=look.states, ids=ids)
         return changed

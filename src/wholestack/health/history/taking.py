@@ -11,6 +11,7 @@ from wholestack.health.claim_causes import CLAIM, NOTHING_APPLIES
 from wholestack.health.connection import CHECK as CONNECTION
 from wholestack.health.history.looks import Fact, HostLook, Seat, Sight, SweepLook, is_serial, sweep_look
 from wholestack.health.looked import judged_by
+from wholestack.health.parts import identity_in
 from wholestack.health.records import PLAN, RESULTS, SUMMARY, HostVerdict, SweepSummary
 from wholestack.health.result import HostResult
 from wholestack.health.verdicts import read_sweep
@@ -113,7 +114,7 @@ def _sight(found: Finding) -> Sight:
     return Sight(
         id=found.id,
         check=found.check,
-        part=found.part.partition(" (")[0],
+        part=identity_in(found.part),
         cause=found.cause,
         owner=found.owner,
         status=found.status,

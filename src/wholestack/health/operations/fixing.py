@@ -28,6 +28,7 @@ from wholestack.health.operations.deeds import Ledger
 from wholestack.health.operations.draining import Outcome
 from wholestack.health.operations.locating import locate
 from wholestack.health.operations.story import FaultStory, refusal_to_fix, stories
+from wholestack.health.parts import identity_in
 from wholestack.health.probe import NotThereError, UnreadableError
 from wholestack.health.records import RESULTS, SweepPlan
 from wholestack.health.result import HostResult, symptoms_of
@@ -62,7 +63,7 @@ class Case:
     @property
     def part(self) -> str:
         """``kind key``."""
-        return self.finding.part.partition(" (")[0]
+        return identity_in(self.finding.part)
 
     @property
     def expectation(self) -> Expectation:
@@ -217,13 +218,13 @@ async def look_again(case: Case, remote: Remote, *, now: float) -> Sight:
     result = judge_reply(reply, checks, expectation=case.expectation, before=case.before, now=now)
     if result.trouble is not None or result.unjudged or result.skipped:
         return "unknown"
-    known = {code: (cause, check.name if check else code) for code, (cause, check) in catalog.causes().items()}
+    known = catalog.named_causes()
     others = [each for each in case.results if each.host != case.host.name]
     beside = compare([*others, _dressed(case, result)], case.plan.expectations, known).get(case.host.name, ())
     causes = {code: cause for code, (cause, _) in known.items()}
     own = [each for each in beside if each.check == case.finding.check]
     found = to_findings(case.host.name, diagnose([*symptoms_of(result, causes), *own]), at=result.at)
-    here = [each for each in found if each.part.partition(" (")[0] == case.part]
+    here = [each for each in found if identity_in(each.part) == case.part]
     if any(each.cause == case.finding.cause or each.status == "fail" for each in here):
         return "there"
     return "unknown" if any(each.status == "unknown" for each in found) else "gone"

@@ -129,7 +129,10 @@ def stories(
     for span in spans:
         chains.add(span)
     told = [_told(chain, chains.done[key], silences, now) for key, chain in chains.chains.items()]
-    return [replace(story, repeat=_repeat(story, told)) for story in told]
+    by_host: dict[int, list[FaultStory]] = {}
+    for story in told:
+        by_host.setdefault(story.host, []).append(story)
+    return [replace(story, repeat=_repeat(story, by_host[story.host])) for story in told]
 
 
 def next_step(story: FaultStory, *, fixable: bool) -> Step:
@@ -256,11 +259,11 @@ def _veto(there: Iterable[FindingSpan], silences: Sequence[Silence], now: float)
     return f"{last.by} said no (silence {last.id}: {last.reason})"
 
 
-def _repeat(story: FaultStory, told: Iterable[FaultStory]) -> int:
+def _repeat(story: FaultStory, of_host: Iterable[FaultStory]) -> int:
     before = [
         each
-        for each in told
-        if each.host == story.host and each.id != story.id and each.done.since is not None
+        for each in of_host
+        if each.id != story.id and each.done.since is not None
         and each.first <= story.first and story.first - each.first <= REPEAT_WINDOW_S
     ]  # fmt: skip
     return len(before) + 1

@@ -1,12 +1,12 @@
 """Stories for a person: what was done about a fault, and what comes next."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wholestack.health.describing import bullet, indented
 from wholestack.health.fixes.catalog import mended
 from wholestack.health.history.account import find_machine
+from wholestack.health.history.describing import stamp
 from wholestack.health.history.spans import Event
 from wholestack.health.history.store import History
 from wholestack.health.operations.story import TRANSITIONS, FaultStory, Step, next_step, stories
@@ -66,16 +66,12 @@ def describe_stories(told: Sequence[Told]) -> str:
     for each in told:
         story = each.story
         part = f", {story.part}" if story.part not in ("", "host") else ""
-        gone = f", gone {_day(story.gone)}" if story.gone is not None else ""
+        gone = f", gone {stamp(story.gone)}" if story.gone is not None else ""
         lines.append(f"{each.host}{part}: {story.cause} [{story.finding[:8]}]")
-        lines.append(bullet("seen", f"{_day(story.first)}{gone}; story {story.repeat} of its host in 30 days"))
+        lines.append(bullet("seen", f"{stamp(story.first)}{gone}; story {story.repeat} of its host in 30 days"))
         for event in each.events:
-            lines.append(bullet("done", f"{_day(event.at)} {event.kind.replace('_', ' ')} by {event.by}"))
+            lines.append(bullet("done", f"{stamp(event.at)} {event.kind.replace('_', ' ')} by {event.by}"))
             lines.append(indented(event.says, cut=True))
         lines.append(bullet("next", f"{each.next.action.replace('_', ' ')}: {each.next.why}"))
     lines.append(f"{len(told)} {'story' if len(told) == 1 else 'stories'}")
     return "\n".join(lines)
-
-
-def _day(at: float | None) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.gmtime(at))

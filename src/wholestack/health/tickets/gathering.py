@@ -14,7 +14,7 @@ from pathlib import Path
 from wholestack.errors import InputError, RunDirectoryError
 from wholestack.finding import Finding
 from wholestack.health import catalog
-from wholestack.health.check import Before, Check
+from wholestack.health.check import Check, Known, all_known
 from wholestack.health.earlier import EarlierSweep
 from wholestack.health.history.account import find_machine
 from wholestack.health.history.failures import times_back
@@ -24,7 +24,7 @@ from wholestack.health.operations.locating import Located, locate
 from wholestack.health.operations.story import TRANSITIONS, FaultStory, stories
 from wholestack.health.owners.catalog import owner_for
 from wholestack.health.owners.owner import Item
-from wholestack.health.parts import Part
+from wholestack.health.parts import Part, identity_in
 from wholestack.health.result import HostResult
 from wholestack.health.tickets.secrets import Masking
 from wholestack.health.tickets.ticket import Beside, CounterRow, Datum, PartRow, Past, Ticket, VersionRow
@@ -150,7 +150,7 @@ class _Case:
     @cached_property
     def place(self) -> str:
         """``kind key``."""
-        return self.found.finding.part.partition(" (")[0] or "host"
+        return identity_in(self.found.finding.part) or "host"
 
     @property
     def part_kind(self) -> str:
@@ -246,7 +246,7 @@ class _Case:
     @cached_property
     def counters(self) -> tuple[CounterRow, ...]:
         """Counters of the part, of what holds it and of what it holds."""
-        after, before = _known(self.now.after if self.now else None), _known(self.sooner.after if self.sooner else None)
+        after, before = (_counted_in(result) for result in (self.now, self.sooner))
         inside = {each.identity for each in self.now.parts if self.place in each.within} if self.now else set()
         concerned = {each for each in (*self.around, *inside) if each != "host"}
         if self.part is not None and self.part.place == self.place:
@@ -255,9 +255,17 @@ class _Case:
         for key in dict.fromkeys((*after, *before)):
             name, part = key
             if part in concerned and ".base" not in name:
-                old, old_at = before.get(key, (None, None))
-                new, new_at = after.get(key, (None, None))
-                rows.append(CounterRow(name=name, part=part, before=old, before_at=old_at, after=new, after_at=new_at))
+                old, new = before.get(key), after.get(key)
+                rows.append(
+                    CounterRow(
+                        name=name,
+                        part=part,
+                        before=old.value if old else None,
+                        before_at=old.at if old else None,
+                        after=new.value if new else None,
+                        after_at=new.at if new else None,
+                    )
+                )
         return tuple(
             sorted(rows, key=lambda row: (row.part != self.place, row.before == row.after, row.name, row.part))
         )
@@ -438,10 +446,8 @@ def _versions_in(result: HostResult) -> dict[str, list[VersionRow]]:
     }
 
 
-def _known(look: Before | None) -> dict[tuple[str, str], tuple[int | None, float | None]]:
-    """Counters by name and part, with the time at which each was read."""
-    looks = (*reversed(look.older), look) if look else ()
-    return {(each.name, each.part): (each.value, at.at) for at in looks for each in at.counters}
+def _counted_in(result: HostResult | None) -> dict[tuple[str, str], Known]:
+    return all_known(result.after) if result is not None and result.after is not None else {}
 
 
 def _names(around: Iterable[str], part: PartRow | None) -> tuple[re.Pattern[str], ...]:
