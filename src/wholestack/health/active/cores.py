@@ -76,7 +76,7 @@ class Core:
         """Errors of the memory that its controllers corrected since boot."""
         lines = []
         for counter in sorted(self._edac.glob("mc*/ce_count")):
-            text = counter.read_text().strip()
+            text = "".join(_lines(counter)).strip()
             if text.isdigit() and int(text):
                 lines.append(f"{counter.parent.name}: {text} corrected errors since boot")
         return tuple(lines)

@@ -12,6 +12,7 @@ from pathlib import Path
 from wholestack.errors import InputError
 from wholestack.health.tickets.page import page
 from wholestack.health.tickets.ticket import Ticket
+from wholestack.journal import write_atomic
 from wholestack.record import to_json
 
 PAGE, DATA, LOG = "ticket.md", "ticket.json", "log.txt"
@@ -34,6 +35,7 @@ def write_pack(ticket: Ticket, out: Path) -> None:
 
     Raises:
         InputError: something else is there, or it cannot be written; the same pack again is no error.
+        RunDirectoryError: the archive cannot be written.
     """
     is_archive = out.name.endswith(".tar.gz")
     try:
@@ -43,7 +45,7 @@ def write_pack(ticket: Ticket, out: Path) -> None:
             raise InputError(f"{out}: is there already and is another", remedy="name another one with --out")
         out.parent.mkdir(parents=True, exist_ok=True)
         if is_archive:
-            _write_whole(out, archive(ticket))
+            write_atomic(out, archive(ticket))
         else:
             _write_folder(out, files_of(ticket))
     except OSError as error:
@@ -72,18 +74,6 @@ def _is_same(ticket: Ticket, out: Path, *, is_archive: bool) -> bool:
     return out.is_dir() and sorted(os.listdir(out)) == sorted(files) and all(
         (out / name).read_bytes() == content for name, content in files.items()
     )  # fmt: skip
-
-
-def _write_whole(out: Path, content: bytes) -> None:
-    handle, name = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name}-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.chmod(name, 0o644)
-        os.replace(name, out)
-    except BaseException:
-        os.unlink(name)
-        raise
 
 
 def _write_folder(out: Path, files: Mapping[str, bytes]) -> None:
