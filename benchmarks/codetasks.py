@@ -19,6 +19,7 @@
 """
 
 import argparse
+import gc
 import json
 import resource
 import sys
@@ -74,6 +75,8 @@ def drawn(
 
 
 def speed(count: int, seed: int) -> dict[str, object]:
+    gc.collect()
+    gc.freeze()  # torch's objects, which the command that generates does not have
     cpu = cpu_s()
     made = sum(
         1 for _ in drawn(count, seed, sandbox=Sandbox(PlainProcess(image_of_this_interpreter(default_folder()))))

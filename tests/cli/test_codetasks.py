@@ -117,7 +117,9 @@ def _start(out: Path) -> subprocess.Popen[str]:
 @pytest.mark.heavy
 def test_a_killed_generation_goes_on_and_gives_the_same_bytes(tmp_path: Path) -> None:
     undisturbed = tmp_path / "undisturbed.jsonl"
-    assert _start(undisturbed).wait(300) == 0
+    process = _start(undisturbed)
+    _, said = process.communicate(timeout=300)
+    assert process.returncode == 0, said
     out, left = tmp_path / "q.jsonl", tmp_path / ".q.jsonl.tmp"
     for end in (signal.SIGKILL, signal.SIGINT):
         process = _start(out)
@@ -126,7 +128,7 @@ def test_a_killed_generation_goes_on_and_gives_the_same_bytes(tmp_path: Path) ->
             time.sleep(0.01)
         process.send_signal(end)
         _, said = process.communicate(timeout=60)
-        assert process.returncode == (-signal.SIGKILL if end is signal.SIGKILL else 130)
+        assert process.returncode == (-signal.SIGKILL if end is signal.SIGKILL else 130), said
         assert not out.exists()
         assert left.stat().st_size > before
         if end is signal.SIGINT:
@@ -134,7 +136,7 @@ def test_a_killed_generation_goes_on_and_gives_the_same_bytes(tmp_path: Path) ->
             assert "the same command goes on with the rest" in said
     process = _start(out)
     _, said = process.communicate(timeout=300)
-    assert process.returncode == 0
+    assert process.returncode == 0, said
     assert "of 2,200 items are there from before" in said
     assert out.read_bytes() == undisturbed.read_bytes()
     assert sorted(os.listdir(tmp_path)) == ["q.jsonl", "undisturbed.jsonl"]

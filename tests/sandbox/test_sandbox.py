@@ -186,6 +186,13 @@ def test_a_result_that_is_not_one_json_value_is_refused(isolated, result, reason
         outcome.value()
 
 
+def test_a_result_of_another_type_than_asked_for_is_refused(sandbox):
+    outcome = sandbox.run("RESULT.write('[1, \"2\"]')")
+    assert outcome.value(tuple[int, str]) == (1, "2")
+    with pytest.raises(RecordError, match=r"not what was asked for: .*int"):
+        outcome.value(list[int])
+
+
 @pytest.mark.parametrize("name", ["/etc/passwd", "../up", "a/../../up", "", "a\0b", "main.py"])
 def test_a_file_outside_the_folder_is_refused(isolated, name):
     with pytest.raises(InputError, match="relative path"):

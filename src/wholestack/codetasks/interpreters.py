@@ -8,16 +8,16 @@ named for which runs were compared, and another is neither right nor wrong.
 
 from dataclasses import dataclass
 
-import msgspec
-
 from wholestack.codetasks.running import Runs
 from wholestack.errors import InputError, SandboxError
+from wholestack.sandbox import Limits
 
 OLDEST, NEWEST = (3, 11), (3, 13)
 """Of CPython: the versions whose runs were compared, both included."""
 REMEDY = "use one of these, for instance in an environment made by: uv venv --python 3.13"
 
 _ASK = "import sys; RESULT.write('[\"%s\", [%d, %d, %d]]' % (sys.implementation.name, *sys.version_info[:3]))"
+_LIMITS = Limits(wall_s=60.0)  # a machine with much to do takes its time
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +50,10 @@ def interpreter_of(run: Runs) -> Interpreter:
     Raises:
         SandboxError: it does not say.
     """
-    outcome = run(_ASK)
+    outcome = run(_ASK, limits=_LIMITS)
     if not outcome.ok:
         raise SandboxError(f"the Python inside the sandbox does not start: {outcome.describe()}")
-    name, version = msgspec.convert(outcome.value(), tuple[str, tuple[int, int, int]])
+    name, version = outcome.value(tuple[str, tuple[int, int, int]])
     return Interpreter(name, version)
 
 

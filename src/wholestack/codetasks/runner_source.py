@@ -63,37 +63,36 @@ class Watcher:
         self.most = steps
         self.lines = 0
         self.steps: list[tuple[int, str]] = []
-        self.last: dict[int, int] = {}
-        self.seen: dict[int, dict[str, str]] = {}
 
     def enter(self, frame: FrameType, event: str, argument: object) -> Callable[..., Any] | None:
-        """Of a new frame: follow it if it is the program's."""
+        """Of a frame that begins or goes on: a function to follow it by, if it is the program's.
+
+        Most of the time of all runs goes by in that function, so it keeps what it needs in variables of its own.
+        """
         code = frame.f_code
-        return None if code.co_filename != NAME or code.co_name in HIDDEN else self.follow
+        if code.co_filename != NAME or code.co_name in HIDDEN:
+            return None
+        last = 0
+        seen: dict[str, str] = {}
+        watches = self.watches
 
-    def follow(self, frame: FrameType, event: str, argument: object) -> Callable[..., Any]:
-        """One event of a frame."""
-        key = id(frame)
-        if event == "line":
-            line = frame.f_lineno
-            if self.last.get(key) != line:
-                self.last[key] = line
-                self.reach(frame, line, key)
-        elif event == "return":
-            self.last.pop(key, None)
-            self.seen.pop(key, None)
-        return self.follow
+        def follow(frame: FrameType, event: str, argument: object) -> Callable[..., Any]:
+            nonlocal last
+            if event == "line":
+                line = frame.f_lineno
+                if line != last:
+                    last = line
+                    self.lines += 1
+                    if self.lines > MOST_LINES:
+                        raise TooLong
+                    if line in watches:
+                        self.visits[line] += 1
+                        self.look(frame, line, self.visits[line])
+                    if len(self.steps) < self.most:
+                        self.steps.append((line, changed(frame, seen)))
+            return follow
 
-    def reach(self, frame: FrameType, line: int, key: int) -> None:
-        """A line is about to run."""
-        self.lines += 1
-        if self.lines > MOST_LINES:
-            raise TooLong
-        if line in self.watches:
-            self.visits[line] += 1
-            self.look(frame, line, self.visits[line])
-        if len(self.steps) < self.most:
-            self.steps.append((line, self.changed(frame, key)))
+        return follow
 
     def look(self, frame: FrameType, line: int, visit: int) -> None:
         """Whatever is wanted of this visit of a line."""
@@ -104,17 +103,17 @@ class Watcher:
                 value = frame.f_locals.get(name)
                 self.watched[place] = repr(value) if value is not None and plain(value) else None
 
-    def changed(self, frame: FrameType, key: int) -> str:
-        """The values that this frame has got since its last line."""
-        seen = self.seen.setdefault(key, {})
-        new = []
-        for name, value in list(frame.f_locals.items()):
-            if name[0] != "_" and plain(value):
-                text = repr(value)
-                if seen.get(name) != text:
-                    seen[name] = text
-                    new.append(name + " = " + (text if len(text) <= LONGEST_VALUE else text[:LONGEST_VALUE] + "..."))
-        return ", ".join(new)
+
+def changed(frame: FrameType, seen: dict[str, str]) -> str:
+    """The values that this frame has got since its last line; ``seen`` is what it had, and is brought up to date."""
+    new = []
+    for name, value in list(frame.f_locals.items()):
+        if name[0] != "_" and plain(value):
+            text = repr(value)
+            if seen.get(name) != text:
+                seen[name] = text
+                new.append(name + " = " + (text if len(text) <= LONGEST_VALUE else text[:LONGEST_VALUE] + "..."))
+    return ", ".join(new)
 
 
 def run(code: CodeType, call: str | None, job: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import msgspec
 
@@ -46,9 +46,8 @@ class Job:
     """Lines to write down at most."""
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
-    """What one run did; the fields are those of ``runner_source.py``."""
+class Run(msgspec.Struct, frozen=True, gc=False):
+    """What one run did; the fields are those of ``runner_source.py``. Tens of thousands of them stand at one time."""
 
     printed: str
     value: str | None
@@ -90,7 +89,7 @@ def run_jobs(jobs: Sequence[Job], run: Runs, *, hash_seed: int, processes: int =
         if not outcome.ok:
             said = outcome.stderr[-300:].decode(errors="replace").strip()
             raise SandboxError(f"programs could not be run: {outcome.describe()}: {said}")
-        return msgspec.convert(outcome.value(), list[list[Run]])
+        return cast(list[list[Run]], outcome.value(list[list[Run]]))
 
     if len(parts) == 1:
         return run_part(parts[0])

@@ -57,17 +57,22 @@ class Outcome(Record):
         """Whether the program ended by itself, with exit code 0."""
         return self.ending is Ending.EXITED and self.exit_code == 0
 
-    def value(self) -> Any:
+    def value(self, kind: Any = Any) -> Any:
         """The JSON value in the result channel.
 
+        Args:
+            kind: A type that the value must have, of those that msgspec reads.
+
         Raises:
-            RecordError: there is none, it is cut off, not JSON, or more than one: the program may have written
-                there what it wanted.
+            RecordError: there is none, it is cut off, not JSON, more than one, or of another type: the program may
+                have written there what it wanted.
         """
         if not self.result:
             raise RecordError(f"the program gave no result ({self.describe()})")
         try:
-            return msgspec.json.decode(self.result)
+            return msgspec.json.decode(self.result, type=kind)
+        except msgspec.ValidationError as error:
+            raise RecordError(f"the program's result is not what was asked for: {error} ({self.describe()})") from error
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise RecordError(f"the program's result is not one JSON value: {error} ({self.describe()})") from error
 
