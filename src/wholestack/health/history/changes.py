@@ -90,14 +90,12 @@ def _sides(course: Course, old: FactSpan, new: FactSpan, now: float) -> _Side:
     at = new.first
     since = max(old.first, at - WINDOW_S)
     until = min(now if new.gone is None else new.gone, at + WINDOW_S, now)
-    before = [
-        each
-        for each in course.failures
-        if since <= each.first < at and each.until is not None and at - each.until > BECAUSE_S
-    ]
+    before = sum(
+        since <= each.first < at and each.until is not None and at - each.until > BECAUSE_S for each in course.failures
+    )
     return _Side(
         at=at,
-        before=len(before),
+        before=before,
         before_s=course.fit_s(at, since),
         after=sum(at <= each.first <= until for each in course.failures),
         after_s=course.fit_s(until, at),

@@ -16,6 +16,9 @@ ONE_LOOK_S = 24 * 3600.0
 """The usual while of a host that was asked once."""
 
 
+_MOST_KNOWN = 100_000
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine(Record):
     """One machine."""
@@ -135,6 +138,11 @@ class Timeline:
         return max(LEAST_STALE_S, LOOKS_MISSED * usual)
 
     @cached_property
+    def _known(self) -> dict[tuple[float, float], float]:
+        """Answers: machines that are always asked together share a line, and most were first seen together."""
+        return {}
+
+    @cached_property
     def _observed(self) -> list[float]:
         """Seconds observed until each look."""
         gaps = (min(later - sooner, self.stale_s) for sooner, later in pairwise(self.times))
@@ -142,7 +150,13 @@ class Timeline:
 
     def observed_s(self, since: float, until: float) -> float:
         """Seconds between two times in which it is known how the machine was."""
-        return max(0.0, self._until(until) - self._until(since))
+        key = (since, until)
+        known = self._known.get(key)
+        if known is None:
+            known = max(0.0, self._until(until) - self._until(since))
+            if len(self._known) < _MOST_KNOWN:
+                self._known[key] = known
+        return known
 
     def before(self, at: float) -> float:
         """The last look before a time; the first one if there was none."""
