@@ -474,3 +474,16 @@ def test_nothing_of_a_batch_is_on_a_command_line_but_the_commands(sshd):
     text = run(remote_to(sshd), sshd.hosts()[0], commands).outputs["list"].text
     assert "sh\n-s\n" in text
     assert "nonce=" not in text
+
+
+def test_what_must_run_once_is_not_sent_again_over_a_second_connection(sshd, tmp_path, mark):
+    count = tmp_path / "count"
+    shell = f"export {mark}; echo run >>{count}; {CUT.partition('{then}')[2]}"
+    command = Command(name="cut", shell=shell, limit_s=900.0, once=True)
+    reply = run(remote_to(sshd, retries=2), sshd.hosts()[0], [command])
+    assert (reply.trouble, reply.attempts) == ("lost", 1)
+    assert count.read_text() == "run\n"
+    beyond = run(
+        remote_to(sshd, retries=1, sleep=lambda _: asyncio.sleep(0)), replace(sshd.hosts()[0], port=1), [command]
+    )
+    assert (beyond.trouble, beyond.attempts) == ("unreachable", 2)

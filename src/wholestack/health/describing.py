@@ -100,6 +100,11 @@ def bullet(word: str, text: str) -> str:
     return _filled(text, first=f"{word:<8} ", rest=" " * 9)
 
 
+def headed(text: str) -> str:
+    """A text from the margin on, what does not fit on its line indented."""
+    return _filled(text, first="", rest=" " * 9)
+
+
 def indented(text: str, *, cut: bool = False, hang: int = 0, more: int = 0) -> str:
     """A text under a bullet, wrapped; with ``cut`` at most three lines of it."""
     most = 3 * (WIDTH - 9 - more)

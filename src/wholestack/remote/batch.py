@@ -44,6 +44,8 @@ class Command(Record):
     """Standard output beyond this is thrown away and marked."""
     needs_root: bool = False
     """Not started unless the session is root (or ``sudo -n`` was allowed and works)."""
+    once: bool = False
+    """It changes something: where the connection broke while it may have been at work, it is not sent again."""
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):

@@ -54,7 +54,8 @@ class SshRemote:
             file. A key that differs from a known one is never accepted.
         sudo: Whether ``sudo -n`` may be used for commands that need root.
         max_connections: Hosts that are talked to at one time.
-        retries: Further tries of a host that cannot be reached or whose connection broke.
+        retries: Further tries of a host that cannot be reached or whose connection broke; of a batch with a command
+            that must run once at most, only where it was not reached.
         connect_timeout_s: Seconds for one login, from the first packet to the last.
         rng: Spreads the tries.
         sleep: Waits between tries.
@@ -91,7 +92,8 @@ class SshRemote:
             reply = await self._once(host, commands, left_s=deadline_s)
             outputs = dict(reply.outputs)
             attempts = 1
-            while attempts <= self._retries and reply.trouble in ("unreachable", "name", "lost"):
+            again = ("unreachable", "name", *(() if any(each.once for each in commands) else ("lost",)))
+            while attempts <= self._retries and reply.trouble in again:
                 pause_s = 0.5 * 2 ** (attempts - 1) * self._rng.uniform(0.5, 1.5)
                 left_s = deadline_s - (time.monotonic() - start) - pause_s
                 if left_s <= 0:

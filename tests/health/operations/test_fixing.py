@@ -94,6 +94,7 @@ class Broken:
     def mend(self, **given):
         async def pause(seconds):
             self.fleet.advance(seconds)
+            self.rest(self.machine)
 
         ledger = Ledger(history=self.history, by="ann", clock=lambda: self.fleet.now)
         return asyncio.run(fixing.mend(self.case(), self.story(), self.remote, ledger, pause=pause, **given))
@@ -179,6 +180,40 @@ def test_what_was_interrupted_is_looked_at_first_and_not_done_twice(pending):
     ledger.note(pending.story(), "fix_begun", says="nvidia-smi --gpu-reset", why="x")
     assert pending.mend().outcome == "done"  # it had not happened yet
     assert pending.kinds() == ["fix_begun", "fix_begun", "fix_ended", "proof_held"]
+
+
+def test_a_fix_that_may_still_be_at_work_is_waited_for_and_not_doubled(pending):
+    ledger = Ledger(history=pending.history, by="ann", clock=lambda: pending.fleet.now)
+    ledger.note(pending.story(), "fix_begun", says="nvidia-smi --gpu-reset", why="x")
+    began = pending.fleet.now
+
+    async def pause(seconds):
+        pending.fleet.advance(seconds)
+        pending.rest(pending.machine)
+        for gpu in pending.machine.gpus:
+            gpu.remap_pending = gpu.remap_pending and pending.fleet.now < began + 60
+        pending.machine.version += 1
+
+    async def mend():
+        return await fixing.mend(pending.case(), pending.story(), pending.remote, ledger, pause=pause)
+
+    assert asyncio.run(mend()).outcome == "is_so"
+    assert pending.kinds() == ["fix_begun", "fix_ended", "proof_held"]
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_a_fix_that_was_killed_before_its_proof_is_proved_before_it_is_tried_again(pending, monkeypatch, ended):
+    """And one that must not run twice is not run again though the fault is there."""
+    (fix,) = fixes_for("gpu.row_remap_pending")
+    monkeypatch.setattr(fixing, "fixes_for", lambda _: (replace(fix, about=replace(fix.about, is_repeatable=False)),))
+    ledger = Ledger(history=pending.history, by="ann", clock=lambda: pending.fleet.now)
+    for kind in ("fix_begun", *["fix_ended"] * ended):
+        ledger.note(pending.story(), kind, says="nvidia-smi --gpu-reset", why="x")
+    told = pending.mend()
+    assert told.outcome == "refused"
+    assert ("still sees it" in told.why) == ended
+    assert ("must not run twice" in told.why) == (not ended)
+    assert pending.kinds() == (["fix_begun", "fix_ended", "proof_broken"] if ended else ["fix_begun"])
 
 
 def test_what_was_done_before_the_kill_only_gets_its_end(pending):

@@ -74,10 +74,12 @@ class About(Record):
     """Where its commands are documented."""
     settle_s: float = 0.0
     """How long the check may go on seeing the fault afterwards, at most ten minutes."""
+    is_repeatable: bool = True
+    """Whether running it twice does no more than once; else it is not run again where nobody knows whether it ran."""
 
 
 class Fix(Protocol):
-    """One way to mend a fault; running it twice does no more than once."""
+    """One way to mend a fault; running it twice does no more than once, unless :class:`About` says otherwise."""
 
     @property
     def about(self) -> About:

@@ -55,7 +55,8 @@ def describe_host(found: HostHistory) -> str:
     if len(found.stories) > 2 * MOST:
         lines.append(indented(f"and {len(found.stories) - 2 * MOST} more findings (--json has them)"))
     lines += [
-        bullet("event", f"{stamp(each.at)} {each.says}{_who(each.by, each.why)}") for each in found.events[-MOST:]
+        bullet("event", f"{stamp(each.at)} {each.kind.replace('_', ' ')}: {each.says}{_who(each.by, each.why)}")
+        for each in found.events[-MOST:]
     ]
     lines += [
         bullet("changed", f"{stamp(each.gone or 0.0)} {each.name}{_at(each.part)} was {each.value}")

@@ -199,6 +199,16 @@ class History:
             for machine, part, serial, model, lot, first, gone in rows
         ]
 
+    def folder_at(self, host: int, at: float) -> str:
+        """Folder of the latest sweep until then that asked a host; empty if none did."""
+        rows = self._rows(
+            "SELECT folder FROM sweep WHERE plan IN (SELECT plan FROM asked WHERE host = ?) AND at <= ?"
+            " ORDER BY at DESC LIMIT 1",
+            host,
+            at,
+        )
+        return next((str(folder) for (folder,) in rows), "")
+
     def events(self, host: int | None = None) -> list[Event]:
         """What happened, in order."""
         rows = self._rows(

@@ -1,8 +1,8 @@
 """Deeds: what is done to a host is written down before it happens and again when it ended, in the history's events.
 
-Killed in between, the story says ``X_begun``; since every action is idempotent, the next run does it again or sees that
-it is so, and writes the end. One process at a time acts on the hosts of a history: the lock is the kernel's and ends
-with the process.
+Killed in between, the story says ``X_begun``, and ``X_unknown`` where the connection broke: the next run looks first
+whether it is so, and writes the end, or does it again where that is allowed. One process at a time acts on the hosts of
+a history: the lock is the kernel's and ends with the process.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,6 +19,14 @@ from wholestack.journal import held
 Clock = Callable[[], float]
 
 
+@dataclass(slots=True)
+class Deed:
+    """One that is going on."""
+
+    unknown: str = ""
+    """Set where nobody knows how far it came: why."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ledger:
     """Writes down what one process does."""
@@ -30,8 +38,8 @@ class Ledger:
     """Seconds since the epoch."""
 
     @contextmanager
-    def deed(self, story: FaultStory, deed: Doing, *, says: str, why: str) -> Iterator[None]:
-        """Around an action: it failed if the block raises, else it ended.
+    def deed(self, story: FaultStory, deed: Doing, *, says: str, why: str) -> Iterator[Deed]:
+        """Around an action: it failed if the block raises, is unknown if the block says so, else it ended.
 
         Args:
             story: In which it happens.
@@ -40,12 +48,13 @@ class Ledger:
             why: The cause.
         """
         self.note(story, f"{deed}_begun", says=says, why=why)
+        going = Deed()
         try:
-            yield
+            yield going
         except Exception as error:
             self.note(story, f"{deed}_failed", says=str(error), why=why)
             raise
-        self.note(story, f"{deed}_ended", says=says, why=why)
+        self.note(story, f"{deed}_unknown" if going.unknown else f"{deed}_ended", says=going.unknown or says, why=why)
 
     def note(self, story: FaultStory, kind: str, *, says: str, why: str) -> None:
         """One event of a story."""

@@ -16,11 +16,12 @@ from wholestack.health.history.store import History
 from wholestack.health.operations.cluster import Cluster, Node, finding_of, reason_for
 from wholestack.health.operations.deeds import Ledger
 from wholestack.health.operations.floor import Floor
-from wholestack.health.operations.story import FaultStory, next_step, stories
+from wholestack.health.operations.story import FaultStory, stories
 from wholestack.record import Record
 
-Outcome = Literal["will", "done", "is_so", "left", "refused", "failed"]
-"""``will`` be done with ``--apply``; was ``done``; ``is_so`` already; ``left`` to a person; ``refused``; ``failed``."""
+Outcome = Literal["will", "done", "is_so", "left", "refused", "failed", "unknown"]
+"""``will`` be done with ``--apply``; was ``done``; ``is_so`` already; ``left`` to a person; ``refused``; ``failed``;
+``unknown``: a fix of which nobody knows whether it was done, or helped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,7 +209,7 @@ def _give_back(history: History, host: str, node: Node | None, cluster: Cluster,
     if story.veto:
         return replace(said, outcome="left", why=story.veto)
     if not _is_proved(story):
-        return replace(said, why=f"not proved to be gone: {story.cause}; {next_step(story, fixable=True).why}")
+        return replace(said, why=f"not proved to be gone: {story.cause} (wholestack health stories {host})")
     if others:
         return replace(said, why=f"something else fails: {others[0].cause}")
     shown = cluster.shown("undrain", host, node.reason)
@@ -247,6 +248,7 @@ def _given_back(decision: Decision, story: FaultStory | None, cluster: Cluster, 
 
 _WORDS: Mapping[Outcome, str] = {
     "will": "would", "done": "done", "is_so": "is so", "left": "left", "refused": "refused", "failed": "failed",
+    "unknown": "unknown",
 }  # fmt: skip
 
 

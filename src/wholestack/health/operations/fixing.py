@@ -3,9 +3,13 @@
 Everything goes over the same remote as a sweep. The check is put before the fix as well: what is gone by itself, or was
 mended by a run that was killed, is not mended again. After the fix it is put again until it no longer sees the fault or
 the fix's time to settle is over; what cannot be told is no proof.
+
+A fix whose end is not known (killed here, or the connection broke) may still be at work: its time is waited out,
+looking, before it is run again, and one that must not be run twice never is.
 """
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,7 +38,7 @@ from wholestack.health.records import RESULTS, SweepPlan
 from wholestack.health.result import HostResult, symptoms_of
 from wholestack.health.sending import commands_for
 from wholestack.record import Record
-from wholestack.remote.batch import Command, Remote
+from wholestack.remote.batch import Command, Remote, Trouble
 from wholestack.remote.host import Host
 from wholestack.runs import RunReader
 
@@ -45,6 +49,17 @@ BETWEEN_S = 5.0
 """Between two looks while a fix settles."""
 Pause = Callable[[float], Awaitable[None]]
 Sight = Literal["there", "gone", "unknown"]
+_REACHED: frozenset[Trouble | None] = frozenset({"lost", "timed_out", "protocol"})
+"""Troubles with which a command may have run though nothing came back of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What the check says of the fault now."""
+
+    sight: Sight
+    why: str = ""
+    """Why it is not known, if so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +103,7 @@ class Mended(Record):
     @property
     def exit_code(self) -> int:
         """0 it is (or would be) mended; 1 it is still there, or was refused; 3 that cannot be told."""
-        if self.outcome == "failed":
+        if self.outcome in ("failed", "unknown"):
             return EXIT_UNKNOWN
         return EXIT_OK if self.outcome in ("will", "done", "is_so") else EXIT_FINDINGS
 
@@ -190,34 +205,81 @@ async def mend(
         InputError: there is no fix.
     """
     planned = plan_fix(case, story)
-    sight = await look_again(case, remote, now=ledger.clock())
-    if sight == "gone":
-        return _already_gone(planned, story, ledger)
-    if planned.outcome != "will":
-        return planned
-    refused = refusal_to_fix(story) or (sight == "unknown" and "the check cannot tell whether it is still there") or ""
+    look, told = await _look_first(case, story, remote, ledger, planned, pause=pause)
+    if told is not None:
+        return told
+    fix, fault = fix_of(case)
+    refused = refusal_to_fix(story)
+    if not refused and story.done.doing == "fix" and not fix.about.is_repeatable:
+        refused = "nobody knows whether it ran, and it must not run twice: look at the host, or hand it over"
+    if not refused and look.sight == "unknown":
+        return replace(planned, outcome="unknown", why=f"{_CANNOT_TELL}: {look.why}; nothing was done")
     if not refused and not even_with_job:
         refused = await busy(case.host, remote, node, deadline_s=_deadline_s([NVIDIA_SMI.command]))
     if refused:
         return replace(planned, outcome="refused", why=refused)
-    fix, fault = fix_of(case)
     try:
-        with ledger.deed(story, "fix", says="; ".join(planned.commands), why=case.cause.says):
+        with ledger.deed(story, "fix", says="; ".join(planned.commands), why=case.cause.says) as deed:
             for command in fix.commands(fault):
-                await _run(case.host, command, remote)
+                if not deed.unknown:
+                    deed.unknown = await _run(case.host, command, remote)
     except EngineError as error:
         return replace(planned, outcome="failed", why=str(error))
-    return await _prove(case, story, remote, ledger, planned, settle_s=fix.about.settle_s, pause=pause)
+    if deed.unknown:
+        return replace(planned, outcome="unknown", why=deed.unknown)
+    look = await look_again(case, remote, now=ledger.clock())
+    look = await _wait(case, remote, ledger, look, wait_s=_settle_s(fix), pause=pause)
+    return _proved(case, story, ledger, planned, look)
 
 
-async def look_again(case: Case, remote: Remote, *, now: float) -> Sight:
+async def _look_first(
+    case: Case, story: FaultStory, remote: Remote, ledger: Ledger, planned: Mended, *, pause: Pause
+) -> tuple[Look, Mended | None]:
+    """What the check says before anything is done, and what becomes of the fix if that is the end of it.
+
+    A fix that was begun and never proved has its time first; if it had ended, its proof is all that is missing.
+    """
+    look = await look_again(case, remote, now=ledger.clock())
+    done = story.done
+    is_unproved = planned.outcome != "left" and done.tried is not None and done.proved is None
+    if look.sight == "there" and is_unproved:
+        fix, fault = fix_of(case)
+        ends = (done.tried or 0.0) + sum(command.limit_s for command in fix.commands(fault)) + _settle_s(fix)
+        look = await _wait(case, remote, ledger, look, wait_s=ends - ledger.clock(), pause=pause)
+        if look.sight != "gone" and not done.doing:
+            return look, _proved(case, story, ledger, planned, look)
+    if look.sight == "gone":
+        return look, _already_gone(planned, story, ledger)
+    return look, None if planned.outcome == "will" else planned
+
+
+def _settle_s(fix: Fix) -> float:
+    return min(fix.about.settle_s, LONGEST_SETTLE_S)
+
+
+async def _wait(
+    case: Case, remote: Remote, ledger: Ledger, look: Look, *, wait_s: float, pause: Pause
+) -> Look:  # fmt: skip
+    """Look until the fault is gone or the time is over; what the last look says."""
+    for _ in range(math.ceil(max(0.0, wait_s) / BETWEEN_S)):
+        if look.sight == "gone":
+            break
+        await pause(BETWEEN_S)
+        look = await look_again(case, remote, now=ledger.clock())
+    return look
+
+
+async def look_again(case: Case, remote: Remote, *, now: float) -> Look:
     """Put the very check that found it, and compare with the other hosts of the sweep as it did."""
     checks = (catalog.named(case.finding.check),)
     commands = commands_for(catalog.probes_of(checks), case.expectation)
     reply = await remote.run(case.host, commands, deadline_s=_deadline_s(commands))
     result = judge_reply(reply, checks, expectation=case.expectation, before=case.before, now=now)
     if result.trouble is not None or result.unjudged or result.skipped:
-        return "unknown"
+        why = reply.detail or (
+            result.skipped[0].detail if result.skipped else "its output did not come or is no output"
+        )
+        return Look(sight="unknown", why=why)
     known = catalog.named_causes()
     others = [each for each in case.results if each.host != case.host.name]
     beside = compare([*others, _dressed(case, result)], case.plan.expectations, known).get(case.host.name, ())
@@ -226,8 +288,9 @@ async def look_again(case: Case, remote: Remote, *, now: float) -> Sight:
     found = to_findings(case.host.name, diagnose([*symptoms_of(result, causes), *own]), at=result.at)
     here = [each for each in found if identity_in(each.part) == case.part]
     if any(each.cause == case.finding.cause or each.status == "fail" for each in here):
-        return "there"
-    return "unknown" if any(each.status == "unknown" for each in found) else "gone"
+        return Look(sight="there")
+    blind = next((each for each in found if each.status == "unknown"), None)
+    return Look(sight="gone") if blind is None else Look(sight="unknown", why=blind.cause)
 
 
 def _dressed(case: Case, result: HostResult) -> HostResult:
@@ -246,7 +309,7 @@ def _dressed(case: Case, result: HostResult) -> HostResult:
 async def busy(host: Host, remote: Remote, node: Node | None, *, deadline_s: float) -> str:
     """What runs on a host; empty if it is idle. That nobody can say so is a reason too."""
     if node is not None and node.jobs:
-        return f"{node.jobs[0]} runs there"
+        return f"{node.jobs[0]} runs there{_WAIT}"
     reply = await remote.run(host, [NVIDIA_SMI.command], deadline_s=deadline_s)
     try:
         smi = Seen(reply.outputs, now=0.0).of(NVIDIA_SMI)
@@ -256,35 +319,34 @@ async def busy(host: Host, remote: Remote, node: Node | None, *, deadline_s: flo
         return f"it cannot be told whether a job runs there: {error}"
     for gpu in smi.gpus:
         for process in gpu.processes:
-            return f"process {process.pid} ({process.name[:60]}) uses {gpu.part.identity}"
+            return f"process {process.pid} ({process.name[:60]}) uses {gpu.part.identity}{_WAIT}"
     return "" if smi.gpus or node is not None else "nvidia-smi lists no GPU: it cannot be told whether a job runs there"
 
 
-async def _run(host: Host, command: Command, remote: Remote) -> None:
-    reply = await remote.run(host, [command], deadline_s=_deadline_s([command]))
-    output = reply.outputs.get(command.name)
-    if output is None or output.ending != "ended":
-        why = reply.detail or (output.ending.replace("_", " ") if output else "no answer")
-        raise EngineError(f"{host.name}: {command.shell}: {why}")
-    if output.exit_status:
+async def _run(host: Host, command: Command, remote: Remote) -> str:
+    """Why it is not known whether it was done; empty if it was.
+
+    Raises:
+        EngineError: it was not done, or says itself that it failed.
+    """
+    reply = await remote.run(host, [replace(command, once=True)], deadline_s=_deadline_s([command]))
+    output = reply.outputs[command.name]
+    if output.ending == "ended" and output.exit_status:
         said = " ".join((output.stderr.decode(errors="replace") or output.text).split())[:200]
         raise EngineError(f"{host.name}: {command.shell}: exit status {output.exit_status}: {said}")
+    if output.ending == "ended":
+        return ""
+    why = f"{host.name}: {command.shell}: {reply.detail or output.ending.replace('_', ' ')}"
+    if output.ending in ("timed_out", "hung") or (output.ending == "not_run" and reply.trouble in _REACHED):
+        return f"{why}; nobody knows whether it was done"
+    raise EngineError(why)
 
 
-async def _prove(
-    case: Case, story: FaultStory, remote: Remote, ledger: Ledger, done: Mended, *, settle_s: float, pause: Pause
-) -> Mended:
-    looks = 1 + int(min(settle_s, LONGEST_SETTLE_S) // BETWEEN_S)
-    sight: Sight = "unknown"
-    for place in range(looks):
-        if place:
-            await pause(BETWEEN_S)
-        sight = await look_again(case, remote, now=ledger.clock())
-        if sight == "gone":
-            break
-    kind, outcome, says = _PROOFS[sight]
-    ledger.note(story, kind, says=f"{case.finding.check} {says}", why=case.cause.says)
-    return replace(done, outcome=outcome, why=f"{case.finding.check} {says}")
+def _proved(case: Case, story: FaultStory, ledger: Ledger, done: Mended, look: Look) -> Mended:
+    kind, outcome, says = _PROOFS[look.sight]
+    says = f"{case.finding.check} {says}{f': {look.why}' if look.why else ''}"
+    ledger.note(story, kind, says=says, why=case.cause.says)
+    return replace(done, outcome=outcome, why=says)
 
 
 def _already_gone(planned: Mended, story: FaultStory, ledger: Ledger) -> Mended:
@@ -296,10 +358,12 @@ def _already_gone(planned: Mended, story: FaultStory, ledger: Ledger) -> Mended:
     return replace(planned, outcome="is_so", why=says)
 
 
+_WAIT = "; try again when it ended (--even-with-job does not wait)"
+_CANNOT_TELL = "the check cannot tell whether it is still there"
 _PROOFS: Mapping[Sight, tuple[str, Outcome, str]] = {
     "gone": ("proof_held", "done", "no longer sees it"),
     "there": ("proof_broken", "refused", "still sees it"),
-    "unknown": ("proof_unknown", "failed", "cannot tell whether it is still there"),
+    "unknown": ("proof_unknown", "unknown", "cannot tell whether it is still there"),
 }
 
 
@@ -314,4 +378,6 @@ def describe_fix(found: Mended) -> str:
     lines += [f"  {command}" for command in found.commands]
     if found.outcome == "will":
         lines.append("nothing was done; --apply runs this, if no job runs there, and puts the check again")
+    else:
+        lines.append(f"what comes next: wholestack health stories {found.host}")
     return "\n".join(lines)

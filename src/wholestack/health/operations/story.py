@@ -3,7 +3,8 @@
 A story is a chain of Findings of one part of one machine: the same serial number, else the same place, without a break
 longer than :data:`REJOIN_S`; one that was repaired and proved is over, and what is seen after it is a repeat. What was
 done is read from the events, of which :data:`TRANSITIONS` is the whole table: ``X_begun`` was written down before
-something happened, ``X_ended`` or ``X_failed`` after it, so a story whose last word is ``X_begun`` goes on with X.
+something happened, ``X_ended`` or ``X_failed`` after it, so a story whose last word is ``X_begun`` (or ``X_unknown``:
+the connection broke) goes on with X.
 
 A person's word outranks the tool: a silence that means the Finding, part or host is a veto on every step until it ends,
 and a host that a person returned to work is theirs until the fault is gone.
@@ -43,6 +44,8 @@ class Done(Record):
     """What the check said after the last fix; ``None``: it was not asked, or there was no fix."""
     since: float | None = None
     """When the first thing was done."""
+    tried: float | None = None
+    """When the last fix was begun."""
     returned: float | None = None
     """When it was over: proved, and the host back at work if it was drained."""
     by_person: bool = False
@@ -61,7 +64,8 @@ TRANSITIONS: Mapping[str, Callable[[Done, float], Done]] = {
     "drain_begun": lambda done, at: replace(done, doing="drain"),
     "drain_ended": lambda done, at: replace(done, doing="", is_drained=True, by_person=False, returned=None),
     "drain_failed": lambda done, at: replace(done, doing=""),
-    "fix_begun": lambda done, at: replace(done, doing="fix", fixes=done.fixes + 1, proved=None),
+    "fix_begun": lambda done, at: replace(done, doing="fix", fixes=done.fixes + 1, proved=None, tried=at),
+    "fix_unknown": lambda done, at: done,
     "fix_ended": lambda done, at: replace(done, doing=""),
     "fix_failed": lambda done, at: replace(done, doing="", proved=False),
     "proof_held": _proved,
@@ -148,14 +152,17 @@ def next_step(story: FaultStory, *, fixable: bool) -> Step:
     if done.by_person:
         return Step(action="wait", why="a person returned the host to work; it is theirs until the fault is gone")
     if done.doing:
-        return Step(action=done.doing, why=f"{done.doing} was begun and no end is written down")
+        why = f"the {done.doing} was begun and nobody knows how it ended; the command looks first"
+        return Step(action=done.doing, why=why)
     if done.returned is not None:
         return Step(action="nothing", why="repaired, proved, at work")
     if story.gone is not None or done.proved:
         why = "the check no longer sees it"
         return Step(action="undrain", why=why) if done.is_drained else Step(action="nothing", why=why)
+    if done.fixes and done.proved is None:
+        return Step(action="prove", why="a fix was applied, the check was not asked since")
     if story.status == "fail" and not done.is_drained:
-        return Step(action="drain", why=f"{story.cause}: no job should start there")
+        return Step(action="drain", why="no job should start there")
     return _remedy(story, fixable=fixable)
 
 
@@ -173,12 +180,10 @@ def refusal_to_fix(story: FaultStory) -> str:
 
 def _remedy(story: FaultStory, *, fixable: bool) -> Step:
     done = story.done
-    if done.fixes and done.proved is None:
-        return Step(action="prove", why="a fix was applied, the check was not asked since")
     refused = refusal_to_fix(story)
     if refused or not fixable:
         return Step(action="hand_over", why=refused or f"no fix is known: {story.owner or 'somebody'} acts")
-    return Step(action="fix", why=f"{story.cause}: fix {done.fixes + 1} of {FIX_BUDGET}")
+    return Step(action="fix", why=f"a remedy is known; try {done.fixes + 1} of {FIX_BUDGET}")
 
 
 class _Chains:
