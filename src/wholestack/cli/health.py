@@ -312,7 +312,8 @@ def simulate(
     seed
         Same seed, same hosts and faults.
     faults
-        Which faults, where and when (TOML, [[fault]] entries); default: a drawn mixture on a tenth of the hosts.
+        Which faults, where and when (TOML, [[fault]] entries; of an empty file none); default: a drawn mixture on a
+        tenth of the hosts.
     out
         Folder for the two sweeps (with --serve: for what a client needs); default: kept nowhere
         (simulated-hosts with --serve).

@@ -1,12 +1,13 @@
 """What is exported of a history and a sweep: what is not known, silenced or old is never good."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from tests.health.export.fleet import exporter, parsed, states, value, write_history
 from tests.health.history.looks import HOUR, host, sight, sweep
 from wholestack.health.export.exposition import render
 from wholestack.health.export.metrics import METRICS, MOST_OF_A_HOST, OTHERS, samples_of
-from wholestack.health.export.told import HostTold, SweepFigures, Told
+from wholestack.health.export.told import HostTold, SweepFigures, Told, joined
 from wholestack.health.history.silences import silence
 from wholestack.health.history.spans import Event, FindingSpan
 from wholestack.health.history.store import History
@@ -161,3 +162,25 @@ def flat(samples):
 
 def states_of(source, *, now):
     return states(flat(samples_of({"sweep": source}, now=now)))
+
+
+def known(*findings, in_full_at=0.0):
+    one = HostTold(host="a", kind="h100", at=0.0, stale_s=HOUR, findings=findings, in_full_at=in_full_at, machine=7)
+    return Told(source="history", hosts=(one,), ended=0.0)
+
+
+def test_a_later_sweep_that_could_not_see_a_finding_does_not_hide_it():
+    """One in part that left its check out, and one to which the host did not answer; one that looked ends it."""
+    old = replace(span("fail"), host=7)
+    new = replace(span("warn"), id="other", check="kernel.other")
+
+    def seen(*findings, judged, in_full_at):
+        later = told(at=60.0, findings=findings, judged=frozenset(judged), in_full_at=in_full_at)
+        (one,) = joined([known(old), later])
+        return {each.id for each in one.findings}, one.in_full_at
+
+    assert seen(new, judged={"kernel.other"}, in_full_at=None) == ({old.id, "other"}, 0.0)
+    assert seen(new, judged=(), in_full_at=60.0) == ({old.id, "other"}, 60.0)
+    assert seen(judged={old.check}, in_full_at=60.0) == (set(), 60.0)
+    assert seen(judged={old.check}, in_full_at=None) == (set(), 0.0)
+    assert seen(old, judged={old.check}, in_full_at=None) == ({old.id}, 0.0)

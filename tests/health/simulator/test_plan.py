@@ -61,7 +61,7 @@ def test_a_drawn_plan_breaks_each_host_once_within_its_time():
         ("[[fault]]\nhost='a'\nkind='swap_on'\nat=-1.0", "got -1.0"),
         ("[[fault]]\nkind='swap_on'", "host"),
         ("[fault]\nhost='a'", "expected"),
-        ("", "expected"),
+        ("fault=1", "expected"),
         ("x=1", "expected"),
         ("[[fault", "TOML"),
     ],
@@ -86,3 +86,9 @@ def test_a_misspelt_kind_is_answered_with_the_nearest_and_where_all_are(tmp_path
         read_plan(path)
     assert "swap_on" in str(refused.value.remedy)
     assert "docs/health-faults.md" in str(refused.value.remedy)
+
+
+def test_of_an_empty_file_there_is_no_fault(tmp_path):
+    path = tmp_path / "faults.toml"
+    path.write_text("# a good day\n")
+    assert read_plan(path) == ()

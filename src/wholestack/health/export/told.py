@@ -16,6 +16,7 @@ from wholestack.health.history.silences import Silence, without_silenced
 from wholestack.health.history.spans import ONE_LOOK_S, Event, FindingSpan, Machine, Sweeps
 from wholestack.health.history.store import History
 from wholestack.health.history.taking import look_at
+from wholestack.health.looked import would_see
 from wholestack.health.operations.story import TRANSITIONS, Done
 from wholestack.health.records import PLAN, RESULTS, SUMMARY, SweepPlan, SweepSummary
 from wholestack.runs import FINDINGS, MANIFEST, RunReader
@@ -43,6 +44,8 @@ class HostTold:
     """How long after that it counts."""
     machine: int = 0
     """Its number in the history; 0 where there is none."""
+    judged: frozenset[str] = frozenset()
+    """Of a sweep that is read by itself: checks that were put, applied and could be read."""
 
     def is_fresh(self, now: float) -> bool:
         """Whether what it was is still believed."""
@@ -129,6 +132,7 @@ def from_sweep(folder: Path) -> Told:
             stale_s=ONE_LOOK_S,
             findings=tuple(_span(each, sight, look.at) for sight in each.sights),
             in_full_at=None if plan.left_out else look.at,
+            judged=each.judged,
         )
         for each in look.hosts
     )
@@ -172,7 +176,11 @@ def from_history(path: Path, *, now: float) -> Told:
 
 
 def joined(sources: Iterable[Told]) -> list[HostTold]:
-    """Every host once, as the source that asked it last tells; of the same sweep the history, which knows more."""
+    """Every host once, as the source that asked it last tells; of the same sweep the history, which knows more.
+
+    What the history has and a later sweep could not have seen (checks were left out, the host did not answer) stays, as
+    it would if the sweep were in the history.
+    """
     hosts: dict[str, HostTold] = {}
     for told in sorted(sources, key=lambda each: each.source):  # the history first
         for each in told.hosts:
@@ -180,10 +188,15 @@ def joined(sources: Iterable[Told]) -> list[HostTold]:
             if known is None:
                 hosts[each.host] = each
             elif each.at > known.at:
-                spans = tuple(replace(span, host=known.machine) for span in each.findings)
+                as_much = each.in_full_at is not None
+                spans = {span.id: replace(span, host=known.machine) for span in each.findings}
+                stays = {
+                    span.id: span for span in known.findings if not would_see(span.check, each.judged, as_much=as_much)
+                }
                 hosts[each.host] = replace(
                     each,
-                    findings=spans,
+                    findings=tuple((stays | spans).values()),
+                    in_full_at=each.in_full_at if as_much else known.in_full_at,
                     stale_s=known.stale_s,
                     in_full_stale_s=max(known.in_full_stale_s, known.stale_s),
                     machine=known.machine,

@@ -63,9 +63,9 @@ def read_plan(path: Path) -> tuple[PlannedFault, ...]:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, RecursionError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"{path}: cannot be read as TOML: {error}") from error
-    entries = raw.pop("fault", None)
+    entries = raw.pop("fault", [])
     if raw or not isinstance(entries, list):
-        raise InputError(f"{path}: expected [[fault]] entries and nothing else, got {', '.join(raw) or 'none'}")
+        raise InputError(f"{path}: expected [[fault]] entries and nothing else, got {', '.join(raw) or 'fault'}")
     return tuple(_entry(each, f"{path}: fault {number}") for number, each in enumerate(entries, start=1))
 
 
