@@ -25,9 +25,17 @@ set_working_mc 0x20
     allowed_auths_admin none md2 md5 straight
     guid a123456789abcdefa123456789abcdef
   endlan
+  chassis_control "{folder}/chassis 0x20"
   user 1 true "" "test" user 10 none md2 md5 straight
   user 2 true "ADMIN" "test" admin 10 none md2 md5 straight
 """
+CHASSIS = """#!/bin/sh
+shift
+[ "$1" = set ] && [ "$2" = power ] && {{ echo "$3" >{folder}/power; echo "$3" >>{folder}/switched; }}
+[ "$1" = get ] && echo "$2:$(cat {folder}/power)"
+exit 0
+"""
+"""What the simulator runs to get and set the power of its host: 1 is on."""
 FAN_1, FAN_2, INLET, SUPPLY_1, SUPPLY_2 = 0x30, 0x31, 0x05, 0x63, 0x64
 
 
@@ -94,6 +102,15 @@ class Bmc:
         done = self.shell(command)
         return Output(name=name, stdout=done.stdout, stderr=done.stderr[:2000], exit_status=done.returncode)
 
+    def set_power(self, *, on: bool) -> None:
+        """As somebody at the host would, not by way of the BMC."""
+        (self.folder / "power").write_text(f"{int(on)}\n")
+
+    def switched(self) -> list[str]:
+        """What the BMC was told to do with the power, in order: ``1`` on, ``0`` off."""
+        path = self.folder / "switched"
+        return path.read_text().split() if path.exists() else []
+
     def set_time(self, at: int) -> None:
         """Set the clock of the event log; ipmitool's own words for it are not understood by 1.8.19."""
         self.shell("ipmitool raw 0x0a 0x49 " + " ".join(f"{byte:#04x}" for byte in at.to_bytes(4, "little")))
@@ -114,7 +131,10 @@ def running_bmc(folder: Path):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    (folder / "lan.conf").write_text(LAN.format(port=port))
+    (folder / "lan.conf").write_text(LAN.format(port=port, folder=folder))
+    (folder / "chassis").write_text(CHASSIS.format(folder=folder))
+    (folder / "chassis").chmod(0o755)
+    (folder / "power").write_text("1\n")
     (folder / "commands.emu").write_text(emulation())
     (folder / "state").mkdir()
     arguments = ["ipmi_sim", "-c", "lan.conf", "-f", "commands.emu", "-s", "state", "-n"]

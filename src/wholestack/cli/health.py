@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from wholestack.cli import health_cabling, health_history, health_operations, health_replay, health_ticket
+from wholestack.cli import health_bmc, health_cabling, health_history, health_operations, health_replay, health_ticket
 from wholestack.cli.output import code_for, findings_document, print_json, read_text
 from wholestack.finding import EXIT_OK
 from wholestack.health import catalog
@@ -56,6 +56,7 @@ app.command(
     name="export",
     help="Metrics for Prometheus, as a text file or over HTTP, with alert rules and a dashboard.",
 )
+app.command(health_bmc.bmc)
 app.command(health_cabling.cabling)
 app.command(health_operations.fix)
 app.command(health_ticket.ticket)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from wholestack.cli.health_bmc import credentials
 from wholestack.cli.health_history import default_history
 from wholestack.cli.output import print_json
 from wholestack.errors import InputError
@@ -226,7 +227,8 @@ def fix(
 ) -> int:
     """Mend a finding for whose cause a safe, well-known remedy exists.
 
-    Shows the exact commands; --apply runs them over SSH and puts the very check again that found it. Refused where a
+    Shows the exact commands; --apply runs them over SSH (those that switch the power of a host that does not answer:
+    by its BMC, see `wholestack health bmc --help`) and puts the very check again that found it. Refused where a
     job runs or nobody can say so, where a person said no (`health silence`), after two fixes that did not help, and
     at the third time on one host in 30 days, which is hardware return.
 
@@ -250,6 +252,7 @@ def fix(
     from wholestack.health.history.store import History
     from wholestack.health.operations import fixing
     from wholestack.health.operations.deeds import Ledger, acting_alone
+    from wholestack.health.outofband.asking import Bmcs
 
     path = acting.path
     case = fixing.case_of(folder, finding)
@@ -260,7 +263,7 @@ def fix(
         node = scheduler.open().nodes().get(case.host.name)
     with acting_alone(path) if acting.apply else nullcontext(), History(path, write=acting.apply) as opened:
         story = fixing.story_for(case, opened, now=time.time())
-        found = fixing.plan_fix(case, story)
+        found = fixing.plan_fix(case, story, show=Bmcs(credentials()).shown)
         if acting.apply:
             ledger = Ledger(history=opened, by=acting.person, clock=time.time)
             found = asyncio.run(_mend(case, story, ledger, known_hosts, node, even_with_job=bool(even_with_job)))
@@ -277,10 +280,12 @@ async def _mend(
 ) -> "Mended":  # fmt: skip
     from wholestack.cli import sweeping
     from wholestack.health.operations import fixing
+    from wholestack.health.outofband.asking import Bmcs
 
     remote = sweeping.over_ssh(case.plan, sweeping.Way(known_hosts=known_hosts, accept_new=False))
+    show = Bmcs(credentials()).shown
     try:
-        return await fixing.mend(case, story, remote, ledger, node=node, even_with_job=even_with_job)
+        return await fixing.mend(case, story, remote, ledger, node=node, even_with_job=even_with_job, show=show)
     finally:
         await remote.close()
 

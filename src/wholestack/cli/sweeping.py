@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
+from wholestack.cli.health_bmc import credentials
 from wholestack.cli.output import code_for, findings_document, print_json, read_text
 from wholestack.cli.sweep_progress import SweepWatcher
 from wholestack.errors import InputError
@@ -15,6 +16,7 @@ from wholestack.health import catalog
 from wholestack.health import sweep as sweeps
 from wholestack.health.earlier import EarlierSweep
 from wholestack.health.grouping import describe_sweep
+from wholestack.health.outofband.address import address_of
 from wholestack.health.profile import Profile, read_profile
 from wholestack.health.records import PLAN, HostVerdict, SweepPlan
 from wholestack.health.verdicts import Sweep
@@ -128,6 +130,9 @@ def _plan(asked: Asked) -> SweepPlan:
     if asked.port is not None and not 0 < asked.port < 1 << 16:
         raise InputError(f"port is {asked.port}, must be 1 to 65535")
     hosts = [_override(host, asked) for host in find_hosts(asked.hosts)]
+    for host in hosts:
+        if host.bmc is not None:
+            address_of(host)
     profile = read_profile(read_text(asked.profile), where=str(asked.profile)) if asked.profile else Profile()
     if asked.since is not None:
         EarlierSweep(asked.since)
@@ -176,10 +181,10 @@ async def _over_ssh(
 
 
 def over_ssh(plan: SweepPlan, way: Way) -> Remote:
-    """The way to the hosts of a plan.
+    """The way to the hosts of a plan, by the BMC of one that is silent.
 
     Raises:
-        InputError: asyncssh is not installed.
+        InputError: asyncssh is not installed, or the credentials for BMCs are wrong.
     """
     try:
         from wholestack.remote.ssh import SshRemote
@@ -189,10 +194,15 @@ def over_ssh(plan: SweepPlan, way: Way) -> Remote:
         raise InputError(
             "a sweep needs asyncssh", remedy="in a clone: make venv; or pip install asyncssh pyyaml"
         ) from error
-    return SshRemote(
+    remote = SshRemote(
         known_hosts=[way.known_hosts] if way.known_hosts else None,
         accept_new=way.accept_new,
         sudo=plan.sudo,
         max_connections=plan.concurrency,
         retries=plan.retries,
     )
+    if all(host.bmc is None for host in plan.hosts):
+        return remote
+    from wholestack.health.outofband.asking import Bmcs, WithBmcs
+
+    return WithBmcs(remote, Bmcs(credentials()))

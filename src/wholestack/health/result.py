@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 from wholestack.finding import Skipped, Status
 from wholestack.health.check import Before, Cause, Counter, Scalar, Symptom
 from wholestack.health.cleaning import is_number, printable
-from wholestack.health.connection import CHECK, cause_of
+from wholestack.health.connection import CHECK, POWER, cause_of, power_line
 from wholestack.health.diagnosis import CheckSymptom, bounded, not_too_many
 from wholestack.health.examine import Examination
 from wholestack.health.parts import Part, fitting
@@ -208,10 +208,13 @@ def _lost(reply: Reply, symptoms: Iterable[CheckSymptom]) -> CheckSymptom:
     attempts = f"{reply.attempts} attempt{'s' if reply.attempts != 1 else ''}"
     evidence = [f"{trouble}: {reply.detail or 'no word from it'} ({attempts}, {reply.seconds:.1f} s)"]
     missing = [each.symptom.part.key for each in symptoms if each.symptom.cause.code == LOST.code]
-    if missing:
+    power = reply.outputs.get(POWER.name)
+    if power is not None:
+        evidence.append(power_line(power))
+    elif missing:
         evidence.append(f"arrived before that: {len(reply.outputs) - len(missing)} of {len(reply.outputs)} outputs")
         evidence.append(f"missing: {', '.join(missing)}")
-    return CheckSymptom(check=CHECK, symptom=Symptom(cause=cause_of(trouble), evidence=tuple(evidence)))
+    return CheckSymptom(check=CHECK, symptom=Symptom(cause=cause_of(trouble, power), evidence=tuple(evidence)))
 
 
 def _not_numbers(found: Examination) -> list[CheckSymptom]:

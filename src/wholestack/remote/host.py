@@ -31,6 +31,8 @@ class Host(Record):
     """``[user@]host[:port]`` to go through."""
     identity: str | None = None
     """Path of the private key."""
+    bmc: str | None = None
+    """Where its baseboard management controller is (:mod:`wholestack.health.outofband.address`)."""
     kind: str = DEFAULT_KIND
     """Hosts of one kind share expectations and are compared with each other."""
     rack: str | None = None

@@ -2,9 +2,10 @@
 
 The native form::
 
-    [defaults]                     # any of: user, port, jump, identity, kind
+    [defaults]                     # any of: user, port, jump, identity, bmc, kind
     user = "root"
     jump = "admin@login1"
+    bmc = "redfish://{name}-bmc"   # for when the host no longer answers; {name} is the host's
 
     [kinds.h100]                   # hosts of one kind share expectations; user, port ... may stand here too
     hosts = ["gpu[001-128,200]", "r[1-2]n[01-04]"]
@@ -34,7 +35,7 @@ from wholestack.remote.host import SHARED, Host, parse_host
 from wholestack.remote.node_list import MAX_HOSTS, expand_slurm
 
 MAX_FILE_BYTES = 16 << 20
-_SHARED: dict[str, type] = {"user": str, "port": int, "jump": str, "identity": str}
+_SHARED: dict[str, type] = {"user": str, "port": int, "jump": str, "identity": str, "bmc": str}
 _DEFAULTS = _SHARED | {"kind": str}
 _PLACE: dict[str, type] = dict.fromkeys(SHARED, str)
 _OWN = _DEFAULTS | _PLACE | {"name": str, "address": str}
@@ -80,9 +81,29 @@ def find_hosts(arguments: Sequence[str]) -> tuple[Host, ...]:
     """
     hosts: list[Host] = []
     for argument in arguments:
-        is_path = "/" in argument or Path(argument).suffix.lower() in (*_READERS, ".ini", ".txt")
-        hosts += read_inventory(Path(argument)) if is_path or Path(argument).is_file() else read_names([argument])
+        hosts += read_inventory(Path(argument)) if _is_file(argument) else read_names([argument])
     return _merged(hosts, where="command line")
+
+
+def find_among(arguments: Sequence[str]) -> tuple[Host, ...]:
+    """Hosts of the files among the arguments: all of them, or those that the other arguments name.
+
+    Raises:
+        InputError: a file or name is wrong, no file is among them, or none of the files has a host of that name.
+    """
+    files = [argument for argument in arguments if _is_file(argument)]
+    if not files:
+        raise InputError("no file of hosts is named", remedy="name one, and behind it the hosts that are meant")
+    hosts = {host.name: host for host in find_hosts(files)}
+    names = [host.name for host in read_names(argument for argument in arguments if argument not in files)]
+    if unknown := [name for name in names if name not in hosts]:
+        raise InputError(f"{unknown[0]} is no host of {', '.join(files)}", remedy="name hosts as the file has them")
+    return tuple(hosts[name] for name in names) if names else tuple(hosts.values())
+
+
+def _is_file(argument: str) -> bool:
+    is_path = "/" in argument or Path(argument).suffix.lower() in (*_READERS, ".ini", ".txt")
+    return is_path or Path(argument).is_file()
 
 
 def read_toml(text: str, *, where: str) -> tuple[Host, ...]:

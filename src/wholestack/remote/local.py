@@ -1,9 +1,11 @@
 """This very machine as a host: the same script, through a local ``sh``."""
 
 import asyncio
+import os
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from wholestack.remote.batch import Command, Reply
 from wholestack.remote.host import Host
@@ -16,11 +18,19 @@ class LocalRemote:
     Args:
         sudo: Whether ``sudo -n`` may be used for commands that need root.
         shell: The POSIX shell and its arguments; it must read the script from standard input.
+        environment: Variables on top of this process's own: what no command line may hold, since everybody sees that.
     """
 
-    def __init__(self, *, sudo: bool = False, shell: Sequence[str] = ("sh", "-s")) -> None:
+    def __init__(
+        self,
+        *,
+        sudo: bool = False,
+        shell: Sequence[str] = ("sh", "-s"),
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self._sudo = sudo
         self._shell = tuple(shell)
+        self._environment = dict(environment)
 
     async def run(self, host: Host, commands: Sequence[Command], *, deadline_s: float) -> Reply:
         """See :class:`~wholestack.remote.batch.Remote`."""
@@ -36,6 +46,7 @@ class LocalRemote:
                 stderr=asyncio.subprocess.DEVNULL,
                 # The script signals its process group, which must not be ours.
                 start_new_session=True,
+                env={**os.environ, **self._environment},
             )
         except OSError as error:
             detail = f"{self._shell[0]} does not start: {error.strerror}"

@@ -13,6 +13,7 @@ from wholestack.health.check import Cause, Check, Limit, Measure, Seen, Symptom,
 from wholestack.health.checks.bmc_states import (
     BMC_TIME,
     CLOCK,
+    CRITICAL,
     FAN,
     HOT,
     LASTING,
@@ -66,6 +67,9 @@ def judge_sel(seen: Seen) -> Iterator[Symptom]:
     yield from _corrected(recent, seen)
     meanings = _meanings(recent)
     yield from merged(_symptom(event, rule, seen) for event in recent if (rule := meanings[_state(event)]))
+    # Of words that no rule knows, the BMC's own grade is all that is known.
+    unknown = [event for event in recent if event.is_critical and event.asserted and not meanings[_state(event)]]
+    yield from merged(Symptom(cause=CRITICAL, part=BMC, evidence=(event.line,)) for event in unknown)
     ahead = max((event.at for event in events if event.at is not None), default=0.0) - seen.now
     if seen.boot_id and ahead > DAY_S:
         evidence = f"newest entry is {ahead / DAY_S:.0f} days ahead of the host's clock"
@@ -266,7 +270,7 @@ CHECKS = (
         about="recent events in the BMC's log: power, memory, fans, heat, PCI Express, drives, watchdog",
         probes=(SEL, SENSORS, BMC_TIME),
         parts=("psu", "dimm", "fan", "cpu", "pci", "drive", "sensor", "bmc", "host"),
-        causes=(*STATES, CLOCK),
+        causes=(*STATES, CRITICAL, CLOCK),
         limits=(WINDOW, CORRECTED_EVENTS),
         judge=judge_sel,
     ),

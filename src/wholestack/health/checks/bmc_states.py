@@ -19,6 +19,7 @@ from wholestack.health.formats.ipmi import (
     read_sel_time,
     read_sensors,
 )
+from wholestack.health.formats.redfish import looks_like_log, read_log
 from wholestack.health.parts import HOST, Part, PartKind, pci_key
 from wholestack.health.probe import Format, Probe
 from wholestack.remote.batch import Command, Output
@@ -34,7 +35,10 @@ def _no_bmc(output: Output) -> str:
 
 SEL = Probe(
     command=Command(name="sel", shell="ipmitool sel elist 2>&1", limit_s=30, max_bytes=2_000_000, needs_root=True),
-    formats=(Format(name="ipmitool sel elist", matches=looks_like_sel, read=read_sel),),
+    formats=(
+        Format(name="ipmitool sel elist", matches=looks_like_sel, read=read_sel),
+        Format(name="Redfish LogEntryCollection", matches=looks_like_log, read=read_log),
+    ),
     absent=_no_bmc,
 )
 SENSORS = Probe(
@@ -127,6 +131,13 @@ DRIVE_FAULT = Cause(
     says="the BMC reports a drive fault",
     owner="vendor",
     remedy="find the bay (its amber light) and the drive behind it (smartctl); replace the drive",
+)
+CRITICAL = Cause(
+    code="bmc.critical_event",
+    says="the BMC logged an event that it calls critical",
+    owner="vendor",
+    remedy="read the line; if it names a part, have that one looked at, and send the event log",
+    status="warn",
 )
 WATCHDOG = Cause(
     code="bmc.watchdog",

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from importlib import import_module
 
 from wholestack.health import catalog as checks
+from wholestack.health import connection
 from wholestack.health.fixes.fix import Fix
 from wholestack.plugins import installed
 
@@ -19,6 +20,7 @@ MODULES = (
     "mounts",
     "swap",
     "kernel_parameters",
+    "power",
 )
 """Files of ``health/fixes/``; of two that mend a cause, the first is tried first."""
 ENTRY_POINTS = "wholestack.health_fixes"
@@ -47,7 +49,9 @@ def mended() -> frozenset[tuple[str, str]]:
         InputError: see :func:`all_fixes`.
     """
     causes = {checks.causes()[code][0] for fix in all_fixes() for code in fix.about.causes}
-    return frozenset((check.name, cause.says) for check in checks.CHECKS for cause in check.causes if cause in causes)
+    said = [(check.name, cause) for check in checks.CHECKS for cause in check.causes]
+    said += [(connection.CHECK, cause) for cause in connection.CAUSES]
+    return frozenset((check, cause.says) for check, cause in said if cause in causes)
 
 
 def _added(known: list[Fix]) -> Iterator[Fix]:

@@ -76,6 +76,10 @@ class About(Record):
     """How long the check may go on seeing the fault afterwards, at most ten minutes."""
     is_repeatable: bool = True
     """Whether running it twice does no more than once; else it is not run again where nobody knows whether it ran."""
+    by_bmc: bool = False
+    """Whether its commands go to the host's BMC: the host need not answer, so only a scheduler can say what runs."""
+    interrupts: bool = True
+    """Whether what runs on the host could be hurt; false only where the fault is that nothing can run."""
 
 
 class Fix(Protocol):

@@ -29,6 +29,8 @@ class Event:
     what: str
     asserted: bool
     line: str
+    is_critical: bool = False
+    """Whether the BMC itself calls it so; the IPMI event log has no word on that."""
 
 
 _EVENT = re.compile(
@@ -110,6 +112,20 @@ def read_sel_time(text: str) -> float | None:
     if found is None:
         raise UnreadableError("no date")
     return _epoch(found[1], found[2])
+
+
+_POWER = re.compile(r"^Chassis Power is (on|off)[ \t]*$", re.MULTILINE)
+
+
+def looks_like_power(text: str) -> bool:
+    """The one line of ``chassis power status``."""
+    return _POWER.search(text) is not None
+
+
+def read_power(text: str) -> str:
+    """``on`` or ``off``, of ``chassis power status``."""
+    found = _POWER.search(text)
+    return found[1] if found else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

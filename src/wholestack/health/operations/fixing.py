@@ -6,6 +6,10 @@ the fix's time to settle is over; what cannot be told is no proof.
 
 A fix whose end is not known (killed here, or the connection broke) may still be at work: its time is waited out,
 looking, before it is run again, and one that must not be run twice never is.
+
+A fix whose commands go to a BMC is for a host that is silent: what runs there only a scheduler can say, and one that
+this holds for usable is left alone, whatever else is asked for, since it is the way to it that is broken; so no fix
+takes away a host that jobs may still be given to.
 """
 
 import asyncio
@@ -20,6 +24,7 @@ from wholestack.finding import EXIT_FINDINGS, EXIT_OK, EXIT_UNKNOWN, Finding
 from wholestack.health import catalog
 from wholestack.health.check import Before, Cause, Expectation, Seen
 from wholestack.health.checks.nvidia import NVIDIA_SMI
+from wholestack.health.connection import CHECK as CONNECTION
 from wholestack.health.diagnosis import diagnose, to_findings
 from wholestack.health.earlier import EarlierSweep
 from wholestack.health.fixes.catalog import fixes_for
@@ -48,6 +53,8 @@ LONGEST_SETTLE_S = 600.0
 BETWEEN_S = 5.0
 """Between two looks while a fix settles."""
 Pause = Callable[[float], Awaitable[None]]
+Show = Callable[[Host, Command], str]
+"""The exact command as it is run for a host."""
 Sight = Literal["there", "gone", "unknown"]
 _REACHED: frozenset[Trouble | None] = frozenset({"lost", "timed_out", "protocol"})
 """Troubles with which a command may have run though nothing came back of it."""
@@ -138,7 +145,7 @@ def fix_of(case: Case) -> tuple[Fix, Fault]:
     """
     fault = Fault(host=case.host.name, cause=case.cause.code, part=case.part)
     known = fixes_for(case.cause.code)
-    if not known or not any(check.name == case.finding.check for check in catalog.CHECKS):
+    if not known or case.finding.check not in (CONNECTION, *(check.name for check in catalog.CHECKS)):
         raise InputError(
             f"no fix for {case.cause.code}: {case.cause.says}", remedy=f"{case.cause.owner}: {case.cause.remedy}"
         )
@@ -158,8 +165,18 @@ def story_for(case: Case, history: History, *, now: float) -> FaultStory:
     raise InputError(f"finding {case.finding.id} is not in the history", remedy="wholestack health history add SWEEP")
 
 
-def plan_fix(case: Case, story: FaultStory) -> Mended:
+def as_it_is(host: Host, command: Command) -> str:
+    """How a command is shown that is run on the host itself."""
+    return command.shell
+
+
+def plan_fix(case: Case, story: FaultStory, *, show: Show = as_it_is) -> Mended:
     """What would happen, as far as it can be told without asking the host.
+
+    Args:
+        case: Of :func:`case_of`.
+        story: That it is in.
+        show: Tells the exact commands.
 
     Raises:
         InputError: there is no fix.
@@ -173,7 +190,7 @@ def plan_fix(case: Case, story: FaultStory) -> Mended:
         part=case.part,
         cause=case.cause.code,
         fix=fix.about.name,
-        commands=tuple(command.shell for command in fix.commands(fault)),
+        commands=tuple(show(case.host, command) for command in fix.commands(fault)),
         outcome=outcome,
         why=refused or fix.about.says,
         story=story.id,
@@ -188,6 +205,7 @@ async def mend(
     *,
     node: Node | None = None,
     even_with_job: bool = False,
+    show: Show = as_it_is,
     pause: Pause = asyncio.sleep,
 ) -> Mended:
     """Do it.
@@ -199,12 +217,13 @@ async def mend(
         ledger: Gets every deed.
         node: The host as its scheduler has it, where one was asked.
         even_with_job: Whether this very host was named as one that may be mended although a job runs there.
+        show: Tells the exact commands, as they are written down.
         pause: Sleeps.
 
     Raises:
         InputError: there is no fix.
     """
-    planned = plan_fix(case, story)
+    planned = plan_fix(case, story, show=show)
     look, told = await _look_first(case, story, remote, ledger, planned, pause=pause)
     if told is not None:
         return told
@@ -214,8 +233,9 @@ async def mend(
         refused = "nobody knows whether it ran, and it must not run twice: look at the host, or hand it over"
     if not refused and look.sight == "unknown":
         return replace(planned, outcome="unknown", why=f"{_CANNOT_TELL}: {look.why}; nothing was done")
+    refused = refused or _still_usable(fix, node)
     if not refused and not even_with_job:
-        refused = await busy(case.host, remote, node, deadline_s=_deadline_s([NVIDIA_SMI.command]))
+        refused = await busy(case.host, remote, node, fix, deadline_s=_deadline_s([NVIDIA_SMI.command]))
     if refused:
         return replace(planned, outcome="refused", why=refused)
     try:
@@ -261,8 +281,10 @@ async def _wait(
     case: Case, remote: Remote, ledger: Ledger, look: Look, *, wait_s: float, pause: Pause
 ) -> Look:  # fmt: skip
     """Look until the fault is gone or the time is over; what the last look says."""
+    until = ledger.clock() + wait_s
     for _ in range(math.ceil(max(0.0, wait_s) / BETWEEN_S)):
-        if look.sight == "gone":
+        # A look at a host that is silent takes longer than the pause.
+        if look.sight == "gone" or ledger.clock() > until:
             break
         await pause(BETWEEN_S)
         look = await look_again(case, remote, now=ledger.clock())
@@ -271,11 +293,13 @@ async def _wait(
 
 async def look_again(case: Case, remote: Remote, *, now: float) -> Look:
     """Put the very check that found it, and compare with the other hosts of the sweep as it did."""
-    checks = (catalog.named(case.finding.check),)
+    # That the host does not answer is seen by whoever asks it anything.
+    silence = case.finding.check == CONNECTION
+    checks = () if silence else (catalog.named(case.finding.check),)
     commands = commands_for(catalog.probes_of(checks), case.expectation)
     reply = await remote.run(case.host, commands, deadline_s=_deadline_s(commands))
     result = judge_reply(reply, checks, expectation=case.expectation, before=case.before, now=now)
-    if result.trouble is not None or result.unjudged or result.skipped:
+    if (result.trouble is not None and not silence) or result.unjudged or result.skipped:
         why = reply.detail or (
             result.skipped[0].detail if result.skipped else "its output did not come or is no output"
         )
@@ -306,10 +330,13 @@ def _dressed(case: Case, result: HostResult) -> HostResult:
     return replace(result, parts=(*result.parts, *old.parts), traits=(*result.traits, *kept))
 
 
-async def busy(host: Host, remote: Remote, node: Node | None, *, deadline_s: float) -> str:
+async def busy(host: Host, remote: Remote, node: Node | None, fix: Fix, *, deadline_s: float) -> str:
     """What runs on a host; empty if it is idle. That nobody can say so is a reason too."""
     if node is not None and node.jobs:
         return f"{node.jobs[0]} runs there{_WAIT}"
+    if fix.about.by_bmc:
+        known = node is not None or not fix.about.interrupts
+        return "" if known else "it does not answer: only its scheduler can say whether a job runs there (--slurm)"
     reply = await remote.run(host, [NVIDIA_SMI.command], deadline_s=deadline_s)
     try:
         smi = Seen(reply.outputs, now=0.0).of(NVIDIA_SMI)
@@ -321,6 +348,12 @@ async def busy(host: Host, remote: Remote, node: Node | None, *, deadline_s: flo
         for process in gpu.processes:
             return f"process {process.pid} ({process.name[:60]}) uses {gpu.part.identity}{_WAIT}"
     return "" if smi.gpus or node is not None else "nvidia-smi lists no GPU: it cannot be told whether a job runs there"
+
+
+def _still_usable(fix: Fix, node: Node | None) -> str:
+    if node is None or not node.is_usable or not (fix.about.by_bmc and fix.about.interrupts):
+        return ""
+    return "its scheduler holds it for usable: either the way to it is broken and not the host, or drain it first"
 
 
 async def _run(host: Host, command: Command, remote: Remote) -> str:
