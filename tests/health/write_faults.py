@@ -18,6 +18,7 @@ kind = "gpu_off_bus_xid"
 at = 0.0          # hours after the start
 part = 3          # which of its parts; drawn if left out
 severity = 0.8    # 0 just noticeable to 1 blatant; drawn if left out
+idle = true       # no job runs there from then on
 ```
 
 **tool**: it is a tool or the connection that fails, `unknown` is the right verdict. **rate**: certain only from the

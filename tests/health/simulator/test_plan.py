@@ -5,7 +5,8 @@ import pytest
 from tests.health.simulator.hosts import one_host, only
 from wholestack.errors import InputError
 from wholestack.health.simulator.fleet import Fleet
-from wholestack.health.simulator.plan import Schedule, draw_plan, read_plan
+from wholestack.health.simulator.kinds import KINDS
+from wholestack.health.simulator.plan import PlannedFault, Schedule, draw_plan, read_plan
 
 GOOD = """
 [[fault]]
@@ -92,3 +93,27 @@ def test_of_an_empty_file_there_is_no_fault(tmp_path):
     path = tmp_path / "faults.toml"
     path.write_text("# a good day\n")
     assert read_plan(path) == ()
+
+
+@pytest.mark.parametrize("idle", [False, True])
+def test_on_a_host_that_is_idle_no_job_runs_from_then_on(idle):
+    fleet = Fleet(1, seed=1, kinds=(KINDS[0],))
+    name = next(iter(fleet)).name
+    Schedule([PlannedFault(host=name, kind="swap_on", idle=idle)], start_s=fleet.now).inject_due(fleet)
+    seen = 0
+    for _ in range(60):
+        fleet.advance(600)
+        seen += fleet[name].job is not None or any(gpu.processes for gpu in fleet[name].gpus)
+    assert (seen == 0) == idle
+
+
+def test_jobs_begin_by_the_time_that_passes_not_by_how_often_it_is_asked():
+    """In ten minutes a third of the idle hosts get one, also if they pass second by second."""
+    begun = []
+    for step in (600.0, 10.0):
+        fleet = Fleet(60, seed=1, kinds=(KINDS[0],))
+        idle = [machine for machine in fleet if not machine.job]
+        for _ in range(int(600 / step)):
+            fleet.advance(step)
+        begun.append(sum(machine.job is not None for machine in idle) / len(idle))
+    assert begun == pytest.approx([0.35, 0.35], abs=0.25)

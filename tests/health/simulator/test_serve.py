@@ -121,6 +121,8 @@ def test_the_files_of_the_client_are_written(tmp_path):
     folder = tmp_path / "new"
     assert f"HostName 127.0.0.1\n  Port {port}" in (folder / "ssh_config").read_text()
     assert 'kind = "a10-4"' in (folder / "hosts.toml").read_text()
+    (host,) = read_toml((folder / "hosts.toml").read_text(), where="served")
+    assert host.rack == "r1"
     assert stat.S_IMODE(os.stat(folder / "id_ed25519").st_mode) == 0o600
 
 

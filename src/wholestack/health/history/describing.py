@@ -1,7 +1,8 @@
 """A history as text for a person: 80 columns, what matters first."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 
 from wholestack.health.describing import WORDS, bullet, indented
 from wholestack.health.history.account import STANDINGS, FleetHistory, HostHistory, Story
@@ -10,6 +11,7 @@ from wholestack.health.history.changes import Effect
 from wholestack.health.history.failures import Offender
 from wholestack.health.history.rates import Rate
 from wholestack.health.history.silences import Silence
+from wholestack.health.history.spans import Event
 from wholestack.health.names import fold
 
 MOST = 10
@@ -56,7 +58,7 @@ def describe_host(found: HostHistory) -> str:
         lines.append(indented(f"and {len(found.stories) - 2 * MOST} more findings (--json has them)"))
     lines += [
         bullet("event", f"{stamp(each.at)} {each.kind.replace('_', ' ')}: {each.says}{_who(each.by, each.why)}")
-        for each in found.events[-MOST:]
+        for each in tuple(without_begun(found.events))[-MOST:]
     ]
     lines += [
         bullet("changed", f"{stamp(each.gone or 0.0)} {each.name}{_at(each.part)} was {each.value}")
@@ -74,6 +76,14 @@ def _asked_in_part(found: HostHistory) -> list[str]:
         return []
     last = f"last {stamp(found.last_in_full)}" if found.last_in_full is not None else "never"
     return [bullet("in full", f"{last}; since then only with checks left out, which says nothing of the rest")]
+
+
+def without_begun(events: Sequence[Event]) -> Iterator[Event]:
+    """What ended needs no line that it was begun."""
+    for event, after in zip_longest(events, events[1:]):
+        deed, _, how = event.kind.rpartition("_")
+        if how != "begun" or after is None or (after.kind, after.subject) != (f"{deed}_ended", event.subject):
+            yield event
 
 
 def describe_silence(each: Silence, host: str = "") -> str:

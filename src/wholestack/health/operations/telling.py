@@ -1,14 +1,14 @@
 """Stories for a person: what was done about a fault, and what comes next."""
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 
+from wholestack.finding import WORST_FIRST
 from wholestack.health.describing import bullet, headed, indented
 from wholestack.health.fixes.catalog import mended
 from wholestack.health.history.account import find_machine
-from wholestack.health.history.describing import stamp
+from wholestack.health.history.describing import stamp, without_begun
 from wholestack.health.history.spans import Event
 from wholestack.health.history.store import History
 from wholestack.health.operations.story import TRANSITIONS, Action, FaultStory, Step, next_step, stories
@@ -33,7 +33,7 @@ class Told(Record):
 
 
 def told_stories(history: History, host: str | None, *, now: float, everything: bool = False) -> list[Told]:
-    """The stories of one host, or of all that are there.
+    """The stories of one host, or of all that are there, the worst first, of these the oldest.
 
     Args:
         history: Open.
@@ -70,7 +70,8 @@ def told_stories(history: History, host: str | None, *, now: float, everything: 
                 events=tuple(by_story.get(each.id, ())),
             )
         )
-    return [each for each in told if everything or each.is_open]
+    shown = [each for each in told if everything or each.is_open]
+    return sorted(shown, key=lambda each: (each.story.gone is not None, WORST_FIRST.index(each.story.status)))
 
 
 def _command(step: Step, host: str, story: FaultStory, sweep: str) -> str:
@@ -85,14 +86,6 @@ def _command(step: Step, host: str, story: FaultStory, sweep: str) -> str:
     return shlex.join(("wholestack", "health", *words[step.action])) if step.action in words else ""
 
 
-def _without_begun(events: Sequence[Event]) -> Iterator[Event]:
-    """What ended needs no line that it was begun."""
-    for event, after in zip_longest(events, events[1:]):
-        deed, _, how = event.kind.rpartition("_")
-        if how != "begun" or after is None or after.kind != f"{deed}_ended":
-            yield event
-
-
 def describe_stories(told: Sequence[Told]) -> str:
     """For a terminal."""
     lines: list[str] = []
@@ -102,7 +95,7 @@ def describe_stories(told: Sequence[Told]) -> str:
         gone = f", gone {stamp(story.gone)}" if story.gone is not None else ""
         lines.append(headed(f"{each.host}{part}: {story.cause} [{story.finding[:8]}]"))
         lines.append(bullet("seen", f"{stamp(story.first)}{gone}; story {story.repeat} of its host in 30 days"))
-        for event in _without_begun(each.events):
+        for event in without_begun(each.events):
             lines.append(bullet("done", f"{stamp(event.at)} {event.kind.replace('_', ' ')} by {event.by}"))
             lines.append(indented(event.says, cut=True))
         lines.append(bullet("next", f"{each.next.action.replace('_', ' ')}: {each.next.why}"))

@@ -14,6 +14,10 @@ REBOOT_EVERY_S = 60 * DAY_S
 USERS = ("amara", "bdavis", "chen", "dmitri", "elif", "fatou", "goto", "hannes")
 
 
+IDLE_SHARE = 0.65
+"""Of the hosts without a job, those that have none ten minutes later either."""
+
+
 def advance(machine: Machine, seconds: float) -> None:
     """Let time pass."""
     rng, hours = machine.rng, seconds / 3600
@@ -24,7 +28,7 @@ def advance(machine: Machine, seconds: float) -> None:
             what.act(machine, count)
     if not machine.broken and events(rng, seconds / REBOOT_EVERY_S):
         reboot(machine, rng)
-    _jobs(machine, rng)
+    _jobs(machine, rng, seconds)
     _counters(machine, rng, hours)
     _lines(machine, rng, seconds)
     machine.time.offset_s = 0.8 * machine.time.offset_s + rng.gauss(0, 2e-5) if machine.time.synchronised else (
@@ -79,13 +83,13 @@ def start_daemons(machine: Machine) -> None:
         )
 
 
-def _jobs(machine: Machine, rng: Random) -> None:
-    if not machine.gpus:
+def _jobs(machine: Machine, rng: Random, seconds: float) -> None:
+    if not machine.gpus or not machine.takes_jobs:
         return
     job = machine.job
     if job and machine.uptime_s >= job.ends_s:
         end_job(machine)
-    elif not job and rng.random() < 0.35:
+    elif not job and rng.random() < 1 - IDLE_SHARE ** (seconds / 600):
         start_job(machine, rng)
 
 
@@ -127,6 +131,12 @@ def end_job(machine: Machine) -> None:
     for gpu in machine.gpus:
         gpu.processes = [each for each in gpu.processes if each.pid not in gone]
     machine.job = None
+
+
+def make_idle(machine: Machine) -> None:
+    """Drain it: the job that runs there is over, and no other begins."""
+    end_job(machine)
+    machine.takes_jobs = False
 
 
 def _counters(machine: Machine, rng: Random, hours: float) -> None:

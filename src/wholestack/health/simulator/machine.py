@@ -192,6 +192,7 @@ class Machine:
     """Kernel parameters by path."""
     processes: list[Process] = field(default_factory=list)
     job: Job | None = None
+    takes_jobs: bool = True
     edac: bool = True
     bmc: bool = True
     bmc_offset_s: float = 0.0

@@ -8,6 +8,7 @@ Example::
     at = 1.5          # hours after the start, 0 if left out
     part = 3          # which of its parts, drawn if left out
     severity = 0.8    # 0 just noticeable to 1 blatant, drawn if left out
+    idle = true       # no job runs there from then on, as on a host that is drained
 """
 
 import tomllib
@@ -18,6 +19,7 @@ from pathlib import Path
 from random import Random
 
 from wholestack.errors import InputError, RecordError
+from wholestack.health.simulator.ageing import make_idle
 from wholestack.health.simulator.faults.fault import Fault
 from wholestack.health.simulator.faults.table import FAULTS, fault_named
 from wholestack.health.simulator.fleet import Fleet, in_turn
@@ -36,6 +38,8 @@ class PlannedFault(Record):
     """Hours after the start."""
     part: int | None = None
     severity: float | None = None
+    idle: bool = False
+    """Whether no job runs there from then on."""
 
     def __post_init__(self) -> None:
         if fault_named(self.kind) is None:
@@ -73,7 +77,7 @@ def _entry(raw: object, where: str) -> PlannedFault:
     try:
         return from_builtins(PlannedFault, raw, where=where)
     except RecordError as error:
-        raise InputError(str(error), remedy="keys are host, kind, at, part, severity") from error
+        raise InputError(str(error), remedy="keys are host, kind, at, part, severity, idle") from error
     except InputError as error:
         raise InputError(f"{where}: {error.message}", remedy=error.remedy) from error
 
@@ -134,4 +138,7 @@ def _inject(fleet: Fleet, planned: PlannedFault) -> Truth:
     fault = fault_named(planned.kind)
     if fault is None:  # checked when it was made
         raise InputError(f"no kind of fault is called {planned.kind!r}")
-    return fleet.inject(planned.host, fault, severity=planned.severity, index=planned.part)
+    truth = fleet.inject(planned.host, fault, severity=planned.severity, index=planned.part)
+    if planned.idle:
+        make_idle(fleet[planned.host])
+    return truth

@@ -25,6 +25,8 @@ _LOOPBACK = b"lo"
 _SO_BINDTODEVICE = 25
 MAX_SCRIPT_BYTES = 4 << 20
 HOSTS_IN_A_NET = 250
+HOSTS_IN_A_RACK = 4
+"""What the inventory says of where they stand: ``r1`` is the first four."""
 
 
 def address_of(index: int) -> str:
@@ -176,6 +178,10 @@ class FleetServer:
                 f"  UserKnownHostsFile {folder / 'known_hosts'}\n  IdentitiesOnly yes\n"
             )
             inventory.append(f'\n[[hosts]]\nname = "{machine.name}"\naddress = "{address}"\nkind = "{machine.kind}"\n')
+        names = [machine.name for machine in self._by_address.values()]
+        for number, start in enumerate(range(0, len(names), HOSTS_IN_A_RACK), 1):
+            listed = ", ".join(f'"{name}"' for name in names[start : start + HOSTS_IN_A_RACK])
+            inventory.append(f'\n[[places]]\nhosts = [{listed}]\nrack = "r{number}"\n')
         (folder / "known_hosts").write_text("".join(known))
         (folder / "ssh_config").write_text("".join(config))
         (folder / "hosts.toml").write_text("".join(inventory))
