@@ -14,6 +14,8 @@ import pytest
 
 from wholestack.remote.batch import Output
 
+PASSWORD = "s3cret-word"
+"""Of the user ADMIN."""
 LAN = """name "bmc"
 set_working_mc 0x20
   startlan 1
@@ -26,8 +28,8 @@ set_working_mc 0x20
     guid a123456789abcdefa123456789abcdef
   endlan
   chassis_control "{folder}/chassis 0x20"
-  user 1 true "" "test" user 10 none md2 md5 straight
-  user 2 true "ADMIN" "test" admin 10 none md2 md5 straight
+  user 1 true "" "{password}" user 10 none md2 md5 straight
+  user 2 true "ADMIN" "{password}" admin 10 none md2 md5 straight
 """
 CHASSIS = """#!/bin/sh
 shift
@@ -92,7 +94,7 @@ class Bmc:
 
     def shell(self, command: str) -> subprocess.CompletedProcess[bytes]:
         """Run a probe's command with every ``ipmitool`` in it sent to this BMC."""
-        login = f"-I lanplus -C 3 -H 127.0.0.1 -p {self.port} -U ADMIN -P test -R 2 -N 5"
+        login = f"-I lanplus -C 3 -H 127.0.0.1 -p {self.port} -U ADMIN -P {PASSWORD} -R 2 -N 5"
         words = f'ipmitool() {{ command ipmitool {login} "$@"; }}; {command}'
         environment = {**os.environ, "LC_ALL": "C", "HOME": str(self.folder)}
         return subprocess.run(["sh", "-c", words], capture_output=True, check=False, timeout=90, env=environment)
@@ -131,7 +133,7 @@ def running_bmc(folder: Path):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    (folder / "lan.conf").write_text(LAN.format(port=port, folder=folder))
+    (folder / "lan.conf").write_text(LAN.format(port=port, folder=folder, password=PASSWORD))
     (folder / "chassis").write_text(CHASSIS.format(folder=folder))
     (folder / "chassis").chmod(0o755)
     (folder / "power").write_text("1\n")

@@ -21,6 +21,7 @@ from wholestack.cli.health import app
 from wholestack.cli.main import main
 from wholestack.health import catalog, fleet, profile
 from wholestack.health.check import Owner
+from wholestack.health.outofband.address import address_of
 from wholestack.remote.batch import Output
 from wholestack.remote.inventory import read_toml
 
@@ -127,11 +128,13 @@ def test_the_guide_says_from_how_many_hosts_on_a_fleet_compares():
 
 
 def test_the_hosts_file_of_the_first_sweep_is_read():
-    text, _ = re.findall(r"```toml\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+    text, _, bmc = re.findall(r"```toml\n(.*?)```", GUIDE.read_text(), re.DOTALL)
     tomllib.loads(text)
     hosts = read_toml(text, where="guide")
     assert [(host.name, host.kind, host.user) for host in hosts] == [
         (f"gpu00{number}", "h100", "root") for number in (1, 2, 3)]  # fmt: skip
+    asked = read_toml(text.replace("[defaults]\n", bmc), where="guide")
+    assert [str(address_of(host)) for host in asked] == [f"ipmi://gpu00{number}-bmc" for number in (1, 2, 3)]
 
 
 @pytest.mark.parametrize(

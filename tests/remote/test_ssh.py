@@ -227,7 +227,7 @@ def test_troubles_of_a_jump_host_are_told_as_its_own(sshd):
     user = getpass.getuser()
     host = sshd.hosts()[0]
     nobody_there = run(remote_to(sshd), replace(host, jump=f"{user}@127.0.0.1:1"))
-    assert failed(nobody_there) == "unreachable"
+    assert failed(nobody_there) == "jump"
     assert "jump host" in nobody_there.detail
     behind = run(remote_to(sshd), replace(host, port=1, jump=f"{user}@127.0.0.1:{sshd.port}"))
     assert failed(behind) == "unreachable"
@@ -244,7 +244,7 @@ def test_where_nobody_listens_is_tried_again_with_growing_pauses(sshd):
         pauses.append(pause_s)
 
     reply = run(remote_to(sshd, retries=3, sleep=sleep), replace(sshd.hosts()[0], port=1))
-    assert failed(reply) == "unreachable"
+    assert failed(reply) == "closed"
     assert reply.attempts == 4
     assert [low <= pause <= 3 * low for pause, low in zip(pauses, [0.25, 0.5, 1.0], strict=True)] == [True] * 3
     assert "sshd" in reply.detail
@@ -252,7 +252,7 @@ def test_where_nobody_listens_is_tried_again_with_growing_pauses(sshd):
 
 def test_a_pause_beyond_the_deadline_is_not_made(sshd):
     reply = run(remote_to(sshd, retries=3), replace(sshd.hosts()[0], port=1), deadline_s=0.2)
-    assert (failed(reply), reply.attempts) == ("unreachable", 1)
+    assert (failed(reply), reply.attempts) == ("closed", 1)
 
 
 def test_a_name_that_does_not_resolve(sshd):
@@ -297,7 +297,7 @@ def test_a_jump_host_that_does_not_answer_is_named(sshd):
             return await all_of(remote_to(sshd), [replace(sshd.hosts()[0], jump=jump)], FINE, 1.0)
 
     (reply,) = asyncio.run(through())
-    assert failed(reply) == "timed_out"
+    assert failed(reply) == "jump"
     assert reply.detail.startswith("jump host nobody@127.0.0.1:")
 
 
@@ -486,4 +486,4 @@ def test_what_must_run_once_is_not_sent_again_over_a_second_connection(sshd, tmp
     beyond = run(
         remote_to(sshd, retries=1, sleep=lambda _: asyncio.sleep(0)), replace(sshd.hosts()[0], port=1), [command]
     )
-    assert (beyond.trouble, beyond.attempts) == ("unreachable", 2)
+    assert (beyond.trouble, beyond.attempts) == ("closed", 2)

@@ -56,7 +56,7 @@ OFF = Cause(
 )
 UNRESPONSIVE = Cause(
     code="telemetry.unresponsive",
-    says="the host is powered on and answers nothing",
+    says="the host is powered on, but does not answer over SSH",
     owner="cluster team",
     remedy="read event log and console (wholestack health bmc HOST; ipmitool sol activate); if others of its rack or "
     "switch are silent too, it is the network; else power it off and on (wholestack health fix)",
@@ -79,8 +79,10 @@ POWER = Probe(
     failure=lambda output: "its BMC" if output.exit_status else "",
 )
 """No sweep sends it: it is answered by the BMC of a host that does not answer itself."""
-SILENT: frozenset[Trouble] = frozenset(("unreachable", "lost", "timed_out"))
-"""Troubles of a host that may be off or hang; what refuses us is at work."""
+SILENT: frozenset[Trouble] = frozenset(("unreachable", "closed", "lost", "timed_out"))
+"""Troubles with which a host may be off: what refuses us is at work."""
+_HANGING: frozenset[Trouble] = frozenset(("unreachable", "timed_out"))
+"""Those with which one that is on gives no sign of life, or none beyond its kernel's."""
 _BY_TROUBLE: Mapping[Trouble, Cause] = {"host_key": HOST_KEY, "auth": LOGIN, "key_file": KEY_FILE, "name": NAME}
 
 
@@ -91,8 +93,11 @@ def cause_of(trouble: Trouble, power: Output | None = None) -> Cause:
         trouble: Of the way to the host.
         power: What its BMC says, where it was asked.
     """
-    if power is not None and trouble in SILENT:
-        return {"off": OFF, "on": UNRESPONSIVE}.get(power_in(power), LOST)
+    state = power_in(power) if power is not None and trouble in SILENT else ""
+    if state == "off":
+        return OFF
+    if state == "on" and trouble in _HANGING:
+        return UNRESPONSIVE
     return _BY_TROUBLE.get(trouble, LOST)
 
 

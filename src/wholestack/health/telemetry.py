@@ -45,7 +45,7 @@ LOST = Cause(
     code="telemetry.lost",
     says="the host did not answer",
     owner="cluster team",
-    remedy="try ssh by hand, then its BMC; power it on or take it out of the inventory",
+    remedy="try ssh by hand, then its BMC (wholestack health bmc); power it on or take it out of the inventory",
     status="unknown",
 )
 ONE_FILE = Cause(

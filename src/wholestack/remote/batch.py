@@ -16,9 +16,12 @@ from wholestack.remote.host import Host
 Ending = Literal["ended", "timed_out", "hung", "needs_root", "not_run"]
 """``ended`` by itself; ``timed_out`` and killed; ``hung``: killed and still there (state D); ``needs_root``: not
 started, since it needs root and there is none; ``not_run``: nothing of it came back."""
-Trouble = Literal["unreachable", "name", "refused", "host_key", "auth", "key_file", "lost", "timed_out", "protocol"]
-"""Why a host gave no or not all outputs. ``name``: its name does not resolve; ``key_file``: the private key here cannot
-be used; ``protocol``: it answered something that is not ours."""
+Trouble = Literal[
+    "unreachable", "closed", "jump", "name", "refused", "host_key", "auth", "key_file", "lost", "timed_out", "protocol"
+]
+"""Why a host gave no or not all outputs. ``closed``: it, or a firewall, says that nothing listens there; ``jump``: the
+jump host before it does not answer, which says nothing of the host; ``name``: its name does not resolve;
+``key_file``: the private key here cannot be used; ``protocol``: it answered something that is not ours."""
 
 
 MAX_SHELL_BYTES = 100_000

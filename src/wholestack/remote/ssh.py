@@ -92,7 +92,13 @@ class SshRemote:
             reply = await self._once(host, commands, left_s=deadline_s)
             outputs = dict(reply.outputs)
             attempts = 1
-            again = ("unreachable", "name", *(() if any(each.once for each in commands) else ("lost",)))
+            again = (
+                "unreachable",
+                "closed",
+                "jump",
+                "name",
+                *(() if any(each.once for each in commands) else ("lost",)),
+            )
             while attempts <= self._retries and reply.trouble in again:
                 pause_s = 0.5 * 2 ** (attempts - 1) * self._rng.uniform(0.5, 1.5)
                 left_s = deadline_s - (time.monotonic() - start) - pause_s
@@ -174,7 +180,7 @@ class SshRemote:
                 # Shielded: the host that opened it may be cancelled while others wait for it.
                 return await asyncio.shield(task)
         except TimeoutError:
-            raise _LoginError(_Failure("timed_out", f"jump host {jump}: no login within {left_s:.1f} s")) from None
+            raise _LoginError(_Failure("jump", f"jump host {jump}: no login within {left_s:.1f} s")) from None
 
     async def _open_jump(self, jump: str, spare: str | None) -> asyncssh.SSHClientConnection:
         before, _, last = jump.rpartition(",")
@@ -183,7 +189,12 @@ class SshRemote:
             return await self._connect(host, left_s=math.inf, spare=spare)
         except _LoginError as error:
             failure = error.failure
-            raise _LoginError(_Failure(failure.trouble, f"jump host {last}: {failure.detail}")) from error
+            trouble = "jump" if failure.trouble in _NO_ANSWER else failure.trouble
+            raise _LoginError(_Failure(trouble, f"jump host {last}: {failure.detail}")) from error
+
+
+_NO_ANSWER: frozenset[Trouble] = frozenset(("unreachable", "closed", "lost", "timed_out"))
+"""Troubles that must not look like those of the host behind a jump host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -454,7 +465,7 @@ def _explain(error: Exception, host: Host, *, reached: bool) -> _Failure:
         case socket.gaierror():
             return _Failure("name", f"the name {name} does not resolve: correct it or give an address")
         case ConnectionRefusedError():
-            return _Failure("unreachable", f"nothing listens there ({says}): is sshd running, and is it this port?")
+            return _Failure("closed", f"nothing listens there ({says}): is sshd running, and is it this port?")
         case OSError() if reached:
             return _Failure("lost", f"the connection broke ({says})")
         case OSError():

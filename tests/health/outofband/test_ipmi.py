@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.health.ipmi_sim import SUPPLY_1, running_bmc
+from tests.health.ipmi_sim import PASSWORD, SUPPLY_1, running_bmc
 from wholestack.errors import InputError
 from wholestack.health.connection import power_in, power_line
 from wholestack.health.outofband import ipmi
@@ -21,7 +21,7 @@ from wholestack.remote.batch import Command, Output
 from wholestack.remote.host import Host
 from wholestack.remote.simulated import SimulatedRemote
 
-ANN = Credentials(user="ADMIN", password="test")
+ANN = Credentials(user="ADMIN", password=PASSWORD)
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ def test_the_power_is_switched_once_and_what_is_so_is_left_alone(controller, hos
 
 
 @pytest.mark.parametrize(
-    "credentials", [Credentials(user="ADMIN", password="wrong"), Credentials(user="x", password="test"),
+    "credentials", [Credentials(user="ADMIN", password="wrong"), Credentials(user="x", password=PASSWORD),
                     Credentials(user="ADMIN", password="longer than twenty bytes")],
 )  # fmt: skip
 def test_a_refused_password_is_one_line_that_does_not_hold_it(host, credentials):
@@ -86,12 +86,11 @@ def test_the_password_is_in_no_command_line_and_no_text(host, controller):
         seen.append(command.shell)
         return Output(name=command.name, stdout=b"Chassis Power is on\n")
 
-    hidden = Credentials(user="ADMIN", password="s3cret-word")
-    bmc = Ipmi(address_of(host), hidden, SimulatedRemote(answer))
+    bmc = Ipmi(address_of(host), ANN, SimulatedRemote(answer))
     asyncio.run(bmc.power())
     asyncio.run(bmc.log(("sel", "sensors", "bmc_time")))
     assert len(seen) == 4
-    assert "s3cret" not in repr([hidden, seen, bmc.shown("on"), Bmcs(hidden).shown(host, Command(name="a", shell="b"))])
+    assert PASSWORD not in repr([ANN, seen, bmc.shown("on"), Bmcs(ANN).shown(host, Command(name="a", shell="b"))])
     assert bmc.shown("off").endswith(f"-p {controller.port} -U ADMIN -E -N 2 -R 3 -C 3 chassis power off")
 
 
@@ -168,7 +167,15 @@ SEL = Command(name="sel", shell="ipmitool sel elist 2>&1")
 
 
 @pytest.mark.parametrize(
-    ("trouble", "asked"), [("unreachable", True), ("timed_out", True), ("refused", False), ("auth", False)]
+    ("trouble", "asked"),
+    [
+        ("unreachable", True),
+        ("timed_out", True),
+        ("closed", True),
+        ("jump", False),
+        ("refused", False),
+        ("auth", False),
+    ],
 )
 def test_only_a_silent_host_is_asked_by_its_bmc(host, trouble, asked):
     reply = asyncio.run(WithBmcs(silent(trouble), Bmcs(ANN)).run(host, [SEL], deadline_s=9.0))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.health.ipmi_sim import running_bmc
+from tests.health.ipmi_sim import PASSWORD, running_bmc
 from tests.health.looking import moment
 from wholestack.health import catalog
 from wholestack.health import sweep as sweeps
@@ -24,7 +24,7 @@ from wholestack.remote.batch import Output
 from wholestack.remote.host import Host
 from wholestack.remote.simulated import SimulatedRemote
 
-ANN = Credentials(user="ADMIN", password="test")
+ANN = Credentials(user="ADMIN", password=PASSWORD)
 DOWN = Node(name="gpu007", is_usable=False, is_drained=False)
 
 
@@ -38,11 +38,11 @@ def controller(tmp_path_factory):
 class Silent:
     """One host that answered nothing in a sweep; it comes up when its power is switched on by the BMC."""
 
-    def __init__(self, folder, controller, *, on):
+    def __init__(self, folder, controller, *, on, trouble="unreachable"):
         self.controller, self.folder = controller, folder
         controller.set_power(on=on)
         self.before = len(controller.switched())
-        self.comes_up = True
+        self.comes_up, self.trouble = True, trouble
         self.bmcs = Bmcs(ANN)
         self.way = WithBmcs(SimulatedRemote(self.answer), self.bmcs)
         host = Host(name="gpu007", bmc=f"ipmi://127.0.0.1:{controller.port}?cipher=3")
@@ -56,7 +56,7 @@ class Silent:
     def answer(self, host, command):
         if self.comes_up and self.switched()[-1:] == ["1"]:
             return Output(name=command.name, stdout=moment().encode())
-        return "unreachable"
+        return self.trouble
 
     def switched(self):
         return self.controller.switched()[self.before :]
@@ -102,7 +102,16 @@ def test_a_sweep_says_of_a_silent_host_whether_it_is_off_or_hangs(off, tmp_path,
     assert (verdict.status, verdict.passed, verdict.unjudged) == ("fail", ("bmc.sel",), ("filesystem.bytes",))
     assert read_sweep(tmp_path / "s").verdicts == off.sweep.verdicts
     (tmp_path / "2").mkdir()
-    assert Silent(tmp_path / "2", controller, on=True).finding().cause == "the host is powered on and answers nothing"
+    assert (
+        Silent(tmp_path / "2", controller, on=True).finding().cause
+        == "the host is powered on, but does not answer over SSH"
+    )
+
+
+@pytest.mark.parametrize("trouble", ["closed", "lost", "jump", "refused"])
+def test_a_host_that_shows_a_sign_of_life_or_was_not_reached_is_not_called_hung(tmp_path, controller, trouble):
+    found = Silent(tmp_path, controller, on=True, trouble=trouble).finding()
+    assert (found.status, found.cause) == ("unknown", LOST.says)
 
 
 def test_a_host_that_is_off_is_powered_on_and_asked_again(off):
@@ -117,7 +126,7 @@ def test_a_host_that_is_off_is_powered_on_and_asked_again(off):
     assert off.switched() == ["1"]
     assert off.kinds() == ["fix_begun", "fix_ended", "proof_held"]
     begun = next(each for each in off.history.events() if each.kind == "fix_begun")
-    assert (begun.says, "test" in begun.says.split()) == (command, False)
+    assert (begun.says, PASSWORD in begun.says) == (command, False)
     assert off.mend().outcome == "is_so"
     assert off.switched() == ["1"]
 
