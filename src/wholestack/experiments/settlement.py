@@ -30,8 +30,7 @@ from wholestack.experiments.records import (
 from wholestack.experiments.settings import training_plan
 from wholestack.experiments.stage import MACHINE_PACE, ended_trial, expected_seconds, pace_of
 from wholestack.finding import Finding, Status, finding, worst
-from wholestack.health import settlement as sweep_settlement
-from wholestack.health.records import KIND as SWEEP
+from wholestack.health import settlement as health_settlement
 from wholestack.journal import read_journal
 from wholestack.record import digest, from_builtins
 from wholestack.runs import RunDirectory, RunReader
@@ -58,8 +57,8 @@ def settle(run: RunReader, *, at: float) -> list[Finding]:
         run: The run directory.
         at: Seconds since the epoch.
     """
-    if run.manifest.kind == SWEEP:
-        return sweep_settlement.settle(run, at=at)
+    if run.manifest.kind in health_settlement.KINDS:
+        return health_settlement.settle(run, at=at)
     found: list[Finding] = []
     for claim in run.claims():
         judged = _forged(claim, at) if not is_genuine(claim) else _judge(run, claim, at)

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from wholestack.claim import Claim, ClaimStatus, status_of
 from wholestack.finding import Finding
 from wholestack.health import settlement as sweeps
-from wholestack.health.records import KIND as SWEEP
 from wholestack.runs import RunReader
 
 
@@ -24,5 +23,5 @@ def standing(
     for each in findings:
         if each.settles in settling:
             settling[each.settles].append(each)
-    status = sweeps.standing if run.manifest.kind == SWEEP else status_of
+    status = sweeps.standing if run.manifest.kind in sweeps.KINDS else status_of
     return {claim.id: status(claim, settling[claim.id], now=now) for claim in claims}

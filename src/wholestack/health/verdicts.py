@@ -19,7 +19,7 @@ from wholestack.errors import InputError, RecordError
 from wholestack.finding import WORST_FIRST, Finding, Status, finding, worst_first
 from wholestack.health import catalog
 from wholestack.health.check import Cause
-from wholestack.health.claim_causes import CLAIM, IN_PART, NOTHING_APPLIES, PART
+from wholestack.health.claim_causes import CLAIM, IN_PART, NOTHING_APPLIES, PART, VALID_S, settled_by
 from wholestack.health.cleaning import printable
 from wholestack.health.coverage import asks_gpus, hosts_with_gpus, shortfall
 from wholestack.health.diagnosis import CheckSymptom, diagnose, to_findings
@@ -30,8 +30,6 @@ from wholestack.journal import write_atomic
 from wholestack.record import Record, digest, to_json
 from wholestack.runs import CLAIMS, FINDINGS, RunDirectory, RunReader
 
-VALID_S = 24 * 3600.0
-"""How long a claim on a host is believed."""
 MOST_NAMES = 8
 """Checks that the statement of a claim on a part of them names."""
 DELIVERED = ("gpu.name", "gpu.count", "gpu.driver", "ib.port_count", "ib.rate", "memory.size_gib", "cpu.count")
@@ -113,10 +111,9 @@ def read_sweep(folder: Path) -> Sweep:
 
 def settled(verdict: HostVerdict, claim: Claim, *, at: float) -> list[Finding]:
     """The Findings of a host; those that decide settle its claim: what fails, else what is unknown, else an ``ok``."""
-    deciding = verdict.status if verdict.status in ("fail", "unknown") else None
-    found = [replace(each, settles=claim.id if each.status == deciding else "") for each in verdict.findings]
+    found = settled_by(verdict.findings, verdict.status, claim)
     if not any(each.settles for each in found):
-        found.append(_settling(verdict, claim, deciding or "ok", at))
+        found.append(_settling(verdict, claim, "unknown" if verdict.status == "unknown" else "ok", at))
     return found
 
 

@@ -13,7 +13,9 @@ from wholestack.health.active.operands import PATTERNS
 from wholestack.health.active.probing import probe, read_measured
 from wholestack.health.active.records import DEVICES, KIND, ROUNDS, DeviceOutcome, Plan, Round
 from wholestack.health.active.speed import bounds_for, learn
-from wholestack.runs import RunDirectory, RunManifest
+from wholestack.health.claim_causes import CHANGED, COMPUTES
+from wholestack.health.settlement import settle, standing
+from wholestack.runs import RunDirectory, RunManifest, RunReader
 from wholestack.testing.devices import FaultyDevice, OneElement, OnOperands, StuckBit, WrongLane, turns_over
 
 
@@ -299,3 +301,46 @@ def test_a_sound_device_near_the_bound_is_not_unknown_unless_time_was_up(core, l
     ticks = itertools.count()
     found, _ = looking([near], reference=reference, seconds=120.0, clock=lambda: float(next(ticks)))
     assert worst_of(found, causes.PACE)["cpu x"].cause == causes.UNDECIDED.says
+
+
+def test_the_claim_is_sealed_before_the_first_product_and_settled_by_what_was_found(core, looking):
+    rng = np.random.default_rng(0)
+    sound, run = looking([paced(core, "d0", rng, serial="s0")])
+    (claim,) = run.claims()
+    assert (claim.name, claim.subject) == (COMPUTES, "h1")
+    assert "cpu d0" in claim.statement
+    assert standing(claim, run.findings(), now=10.0) == "held"
+    assert standing(claim, run.findings(), now=9.0 + 25 * 3600) == "expired"
+    assert [each.status for each in settle(run, at=11.0)] == ["ok"]
+    assert sound.judgement.status == "ok"
+
+    broken = [paced(core, "d0", rng), paced(core, "d1", rng, fault=WrongLane(lane=5, width=16, bit=22))]
+    _, run = looking(broken)
+    (claim,) = run.claims()
+    assert standing(claim, run.findings(), now=10.0) == "broken"
+    assert {each.part.split(" (")[0] for each in run.findings() if each.settles} == {"cpu d1"}
+
+    _, run = looking([FaultyDevice(inner=core, name="d0", busy_with="a job")])
+    (claim,) = run.claims()
+    assert standing(claim, run.findings(), now=10.0) == "unknown"
+
+    _, run = looking([])
+    assert standing(run.claims()[0], run.findings(), now=10.0) == "unknown"
+
+
+def test_a_claim_of_a_probe_that_was_killed_stays_open_and_one_on_other_devices_is_changed(core, looking):
+    class Killed(BaseException):
+        pass
+
+    def killed(*_):
+        raise Killed
+
+    rng = np.random.default_rng(0)
+    with pytest.raises(Killed):
+        looking([paced(core, "d0", rng, fault=killed)])
+    _, run = looking([paced(core, "d0", rng)])
+    killed_run = RunReader(run.path.with_name("run-0"))
+    assert settle(killed_run, at=11.0) == []
+    assert standing(killed_run.claims()[0], killed_run.findings(), now=10.0) == "open"
+    (run.path / DEVICES).write_bytes(b"")
+    assert [each.cause for each in settle(run, at=11.0)] == [CHANGED.says]

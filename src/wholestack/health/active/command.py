@@ -4,21 +4,17 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from wholestack.errors import InputError
-from wholestack.finding import worst, worst_first
-from wholestack.health.active import causes
 from wholestack.health.active.concluding import Conclusion
 from wholestack.health.active.device import Device
 from wholestack.health.active.finding_devices import DRIVER, Which, devices_here
 from wholestack.health.active.probing import names_of, probe
 from wholestack.health.active.records import KIND, Plan
 from wholestack.health.active.speed import Reference
-from wholestack.health.check import Symptom
-from wholestack.health.diagnosis import CheckSymptom, to_findings
 from wholestack.record import from_json, to_builtins
 from wholestack.runs import RunDirectory, RunManifest
 
@@ -77,16 +73,9 @@ def run_probe(
         found = stack.enter_context(devices_here(asked.devices, driver=driver))
         _refuse_unknown(asked.idle, found.devices)
         run = stack.enter_context(RunDirectory.create(folder, manifest))
-        concluded = probe(found.devices, plan, run=run, host=host, reference=reference, tell=tell)
-        if not found.out_of_reach:
-            return host, concluded
-        beyond = CheckSymptom(
-            check=causes.FREE, symptom=Symptom(cause=causes.NOT_REACHED, evidence=(found.out_of_reach,))
-        )
-        (more,) = to_findings(host, [beyond], at=time.time())
-        run.report(more)
-    findings = tuple(worst_first([*concluded.judgement.findings, more]))
-    return host, replace(concluded, judgement=replace(concluded.judgement, status=worst(findings), findings=findings))
+        beyond = found.out_of_reach
+        concluded = probe(found.devices, plan, run=run, host=host, reference=reference, tell=tell, out_of_reach=beyond)
+    return host, concluded
 
 
 def _refuse_unknown(idle: Sequence[str], devices: Sequence[Device]) -> None:

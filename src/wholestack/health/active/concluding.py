@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from wholestack.claim import Claim, seal
 from wholestack.finding import Finding, Skipped, Status, finding, worst, worst_first
 from wholestack.health.active import causes
 from wholestack.health.active.device import Device
@@ -10,10 +11,15 @@ from wholestack.health.active.pacing import Paced
 from wholestack.health.active.records import DEVICES, DeviceOutcome, Round, WrongProduct
 from wholestack.health.active.speed import MOST_SAMPLES
 from wholestack.health.check import Cause, Symptom
+from wholestack.health.claim_causes import COMPUTES, VALID_S, settled_by
 from wholestack.health.diagnosis import CheckSymptom, to_findings
 from wholestack.health.judging import Judgement
+from wholestack.health.parts import Part
+from wholestack.record import digest
 from wholestack.runs import RunDirectory
 
+MOST_NAMES = 8
+"""Devices that the statement of the claim names."""
 FAIL_SLOWER = 0.05
 """A device that is slower by so much holds up a job more than its absence would; below it is a warning."""
 
@@ -48,8 +54,46 @@ class Conclusion:
     """A device each."""
 
 
-def conclude(states: Sequence[State], run: RunDirectory, host: str, *, at: float) -> Conclusion:
-    """Judge every device, and put outcomes and Findings on the disk."""
+def claim_on(host: str, devices: Sequence[tuple[Part, str, str]], *, sealed_at: float) -> Claim:
+    """The claim on the devices of a host, sealed before the first of them is asked anything.
+
+    Args:
+        host: Its name.
+        devices: Part, kind and serial number of each.
+        sealed_at: Seconds since the epoch.
+    """
+    names = fold_parts([part.identity for part, _, _ in devices])
+    what = "multiply right and keep what they are given, and none is shown to be slower than its like"
+    return seal(
+        COMPUTES,
+        host,
+        f"the devices of {host} ({names}) {what}; at most {VALID_S / 3600:g} h",
+        quantity="digest of the devices' places, kinds and serial numbers",
+        predicted=digest([(part.identity, kind, serial) for part, kind, serial in devices]),
+        sealed_at=sealed_at,
+        valid_until=sealed_at + VALID_S,
+    )
+
+
+def fold_parts(names: Sequence[str]) -> str:
+    """The first few, and how many more."""
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return (", ".join(names[:MOST_NAMES]) or "none") + more
+
+
+def conclude(
+    states: Sequence[State], run: RunDirectory, claim: Claim, *, out_of_reach: str = "", at: float
+) -> Conclusion:
+    """Judge every device, settle the claim, and put outcomes and Findings on the disk.
+
+    Args:
+        states: A device each.
+        run: Where to write.
+        claim: Of :func:`claim_on`, sealed.
+        out_of_reach: Why devices that are there were not probed; empty if all were.
+        at: Seconds since the epoch.
+    """
+    host = claim.subject
     findings: list[Finding] = []
     skipped: list[Skipped] = []
     outcomes = []
@@ -71,9 +115,15 @@ def conclude(states: Sequence[State], run: RunDirectory, host: str, *, at: float
         findings += to_findings(host, symptoms, at=at)
         outcomes.append(_outcome(state, sound=not symptoms))
         run.append(DEVICES, outcomes[-1])
-    findings = worst_first(findings)
+    if out_of_reach:
+        beyond = Symptom(cause=causes.NOT_REACHED, evidence=(out_of_reach,))
+        findings += to_findings(host, [CheckSymptom(check=causes.FREE, symptom=beyond)], at=at)
+    findings = worst_first(settled_by(findings, worst(findings), claim))
     for each in findings:
         run.report(each)
+    if not any(each.settles for each in findings):
+        status: Status = "ok" if findings else "unknown"
+        run.report(finding(host, COMPUTES, status, evidence=tuple(map(_done, states)), at=at, settles=claim.id))
     judgement = Judgement(status=worst(findings), findings=tuple(findings), skipped=tuple(dict.fromkeys(skipped)))
     return Conclusion(judgement=judgement, outcomes=tuple(outcomes))
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from wholestack.errors import InputError
-from wholestack.health.active.concluding import Conclusion, State, conclude
+from wholestack.health.active.concluding import Conclusion, State, claim_on, conclude
 from wholestack.health.active.device import Device
 from wholestack.health.active.pacing import measure
 from wholestack.health.active.records import DEVICES, KIND, ROUNDS, DeviceOutcome, Plan
@@ -37,8 +37,9 @@ def probe(
     clock: Callable[[], float] = time.monotonic,
     now: Callable[[], float] = time.time,
     tell: Tell = lambda _: None,
+    out_of_reach: str = "",
 ) -> Conclusion:
-    """Probe the devices of one host and put all of it on the disk.
+    """Probe the devices of one host and put all of it on the disk, the claim on them first.
 
     Args:
         devices: Of this host.
@@ -49,12 +50,15 @@ def probe(
         clock: Seconds, for the limit on time.
         now: Seconds since the epoch.
         tell: Is told what goes on.
+        out_of_reach: Why devices that are there are not among these; empty if all are.
     """
     started = clock()
 
     def late() -> bool:
         return clock() - started >= plan.seconds
 
+    named = [(device.part, device.kind, device.serial) for device in devices]
+    claim = run.seal(claim_on(host, named, sealed_at=now()))
     states = [_begin(device, plan) for device in devices]
     for state in _working(states):
         tell(f"{state.device.part}: products with known results")
@@ -83,7 +87,7 @@ def probe(
                     )
                 )
                 run.append(ROUNDS, state.rounds[-1])
-    return conclude(states, run, host, at=now())
+    return conclude(states, run, claim, out_of_reach=out_of_reach, at=now())
 
 
 def read_measured(folders: Sequence[Path]) -> Iterator[tuple[str, str, Pace]]:

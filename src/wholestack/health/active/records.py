@@ -4,6 +4,7 @@
 file                   record                      appears
 =====================  ==========================  =================================================
 ``run.json``           ``runs.RunManifest``        first of all; its ``config`` is the plan
+``claims.jsonl``       ``claim.Claim``             before the first device is asked: one, on all of them
 ``rounds.jsonl``       :class:`Round`              a line a device and round, when it was judged
 ``devices.jsonl``      :class:`DeviceOutcome`      at the end, a line a device; ``learn`` reads them
 ``findings.jsonl``     ``finding.Finding``         last of all, worst first
