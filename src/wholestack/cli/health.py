@@ -129,7 +129,8 @@ def sweep(
     """Check many machines over SSH, one round trip each; nothing is installed on them and nothing is changed.
 
     The user, port, key and jump host of a machine come from the options, else from the file of hosts, else from
-    your ssh configuration. Host keys are verified; there is no way to give a password.
+    your ssh configuration. Host keys are verified; there is no way to give a password. One that does not answer is
+    asked by its BMC, where the file of hosts and the environment say how (`wholestack health bmc --help`).
 
     Exit codes: 0 every host may train; 1 something is wrong; 3 something could not be told; 2 usage;
     130 interrupted (go on with --resume).

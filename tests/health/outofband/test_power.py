@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.health.ipmi_sim import PASSWORD, running_bmc
+from tests.health.ipmi_sim import PASSWORD, SUPPLY_1
 from tests.health.looking import moment
 from wholestack.health import catalog
 from wholestack.health import sweep as sweeps
@@ -19,6 +19,7 @@ from wholestack.health.operations.story import next_step
 from wholestack.health.outofband.address import Credentials
 from wholestack.health.outofband.asking import Bmcs, WithBmcs
 from wholestack.health.telemetry import LOST
+from wholestack.health.tickets.gathering import ticket_for
 from wholestack.health.verdicts import read_sweep
 from wholestack.remote.batch import Output
 from wholestack.remote.host import Host
@@ -28,11 +29,9 @@ ANN = Credentials(user="ADMIN", password=PASSWORD)
 DOWN = Node(name="gpu007", is_usable=False, is_drained=False)
 
 
-@pytest.fixture(scope="module")
-def controller(tmp_path_factory):
-    with running_bmc(tmp_path_factory.mktemp("bmc")) as running:
-        running.set_time(int(time.time()))
-        yield running
+@pytest.fixture(autouse=True)
+def empty_log(controller):
+    controller.shell("ipmitool sel clear")
 
 
 class Silent:
@@ -183,6 +182,15 @@ def test_a_bmc_that_refuses_is_a_fix_that_failed(off):
         f"the check cannot tell whether it is still there: {LOST.says}; nothing was done",
     )
     assert off.kinds() == []
+
+
+def test_a_ticket_for_what_the_event_log_blames_has_its_line(tmp_path, controller):
+    controller.add((0x08, SUPPLY_1, 0x6F, 0xA1))
+    silent = Silent(tmp_path, controller, on=False)
+    (failed,) = [each for each in silent.sweep.verdicts[0].findings if each.cause == "power supply failed"]
+    told = ticket_for(tmp_path / "s", failed.id)
+    assert (told.to, told.host) == ("vendor", "gpu007")
+    assert any("Failure detected | Asserted" in line for line in told.log_lines)
 
 
 def test_the_next_step_of_such_a_story_is_known(off):

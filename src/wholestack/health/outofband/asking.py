@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from wholestack.health import catalog
 from wholestack.health.check import Check, Symptom
+from wholestack.health.checks.bmc_states import SENSORS
 from wholestack.health.cleaning import printable
 from wholestack.health.connection import CHECK, NO_BMC, OFF, POWER, SILENT, power_in, power_line
 from wholestack.health.diagnosis import CheckSymptom
@@ -55,7 +56,9 @@ class Bmcs:
         bmc = self._open(address, self._credentials)
         async with self._turns:
             power = await bmc.power()
-            log = {} if power.exit_status else await bmc.log(wanted)
+            # Fans that stand still and rails without voltage are no faults of a host that is off.
+            sensible = [name for name in wanted if name != SENSORS.name or power_in(power) != "off"]
+            log = {} if power.exit_status else await bmc.log(sensible)
         return {POWER.name: power, **log}
 
     async def switch(self, host: Host, command: Command) -> Output:

@@ -27,7 +27,7 @@ LIMIT_S = 90.0
 MARGIN_S = 10.0
 BETWEEN_S = 2.0
 _ARGUMENTS = {SEL.name: f"sel elist last {MOST_ENTRIES} 2>&1", SENSORS.name: "sdr elist", BMC_TIME.name: "sel time get"}
-_REFUSED = re.compile(r"HMAC is invalid|unauthorized name|[Ii]nvalid role|password is longer|[Ii]nsufficient privilege")
+_REFUSED = re.compile(r"HMAC is invalid|unauthorized name|[Ii]nvalid role|[Ii]nsufficient privilege")
 
 
 class Ipmi:
@@ -95,6 +95,8 @@ def _why(output: Output, limit_s: float) -> str:
         return "ipmitool is not installed on this machine"
     if output.ending != "ended":
         return f"no answer within {limit_s:g} s"
+    if "password is longer" in said:
+        return "the password is longer than the 20 bytes that IPMI has room for"
     if _REFUSED.search(said):
         return "user or password is refused"
     if "Address lookup" in said:
