@@ -83,7 +83,8 @@ def describe_finding(each: Finding) -> str:
     lines = [bullet(WORDS[each.status], f"{each.cause}{where}  [{each.check} {each.id[:8]}]")]
     lines += [indented(line, cut=True) for line in each.evidence[:4]]
     if len(each.evidence) > 4:
-        lines.append(indented(f"and {len(each.evidence) - 4} more lines (--json has them)"))
+        left = len(each.evidence) - 4
+        lines.append(indented(f"and {left} more {'line' if left == 1 else 'lines'} (--json has them)"))
     return "\n".join([*lines, indented(f"{each.owner}: {each.remedy}", hang=2)])
 
 

@@ -217,8 +217,8 @@ def _give_back(history: History, host: str, node: Node | None, cluster: Cluster,
 
 
 def _is_proved(story: FaultStory) -> bool:
-    """By the check after a fix, or by a sweep that could see it and did not."""
-    return story.done.proved is True or story.gone is not None
+    """By the check after a fix, or by a sweep that could see it and did not; not where a probe found it wrong."""
+    return not story.done.is_wrong and (story.done.proved is True or story.gone is not None)
 
 
 def undrain(

@@ -2,7 +2,8 @@
 
 Everything goes over the same remote as a sweep. The check is put before the fix as well: what is gone by itself, or was
 mended by a run that was killed, is not mended again. After the fix it is put again until it no longer sees the fault or
-the fix's time to settle is over; what cannot be told is no proof.
+the fix's time to settle is over; what cannot be told is no proof. A GPU or CPU is probed as well, where wholestack is
+installed on the host: that it computes wrong outweighs a check that sees nothing.
 
 A fix whose end is not known (killed here, or the connection broke) may still be at work: its time is waited out,
 looking, before it is run again, and one that must not be run twice never is.
@@ -36,7 +37,8 @@ from wholestack.health.operations.cluster import Node
 from wholestack.health.operations.deeds import Ledger
 from wholestack.health.operations.draining import Outcome
 from wholestack.health.operations.locating import locate
-from wholestack.health.operations.story import FaultStory, refusal_to_fix, stories
+from wholestack.health.operations.probing import probe_device
+from wholestack.health.operations.story import WRONG, FaultStory, refusal_to_fix, stories
 from wholestack.health.parts import identity_in
 from wholestack.health.probe import NotThereError, UnreadableError
 from wholestack.health.records import RESULTS, SweepPlan
@@ -55,7 +57,8 @@ BETWEEN_S = 5.0
 Pause = Callable[[float], Awaitable[None]]
 Show = Callable[[Host, Command], str]
 """The exact command as it is run for a host."""
-Sight = Literal["there", "gone", "unknown"]
+Sight = Literal["there", "gone", "wrong", "unknown"]
+"""``wrong``: the check no longer sees it, but a probe of the device finds it wrong."""
 _REACHED: frozenset[Trouble | None] = frozenset({"lost", "timed_out", "protocol"})
 """Troubles with which a command may have run though nothing came back of it."""
 
@@ -66,7 +69,9 @@ class Look:
 
     sight: Sight
     why: str = ""
-    """Why it is not known, if so."""
+    """Why it is not known, if so; or what a probe says."""
+    is_sound: bool = False
+    """A probe of the device found nothing wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,6 +254,7 @@ async def mend(
         return replace(planned, outcome="unknown", why=deed.unknown)
     look = await look_again(case, remote, now=ledger.clock())
     look = await _wait(case, remote, ledger, look, wait_s=_settle_s(fix), pause=pause)
+    look = await _probed(case, remote, look)
     return _proved(case, story, ledger, planned, look)
 
 
@@ -269,7 +275,11 @@ async def _look_first(
         if look.sight != "gone" and not done.doing:
             return look, _proved(case, story, ledger, planned, look)
     if look.sight == "gone":
-        return look, _already_gone(planned, story, ledger)
+        if planned.outcome != "left" and done.tried is not None and (done.proved is None or done.is_wrong):
+            look = await _probed(case, remote, look)
+        if done.is_wrong and not look.is_sound:
+            return look, replace(planned, outcome="refused", why=WRONG)
+        return look, _already_gone(case, planned, story, ledger, look)
     return look, None if planned.outcome == "will" else planned
 
 
@@ -377,15 +387,27 @@ async def _run(host: Host, command: Command, remote: Remote) -> str:
 
 def _proved(case: Case, story: FaultStory, ledger: Ledger, done: Mended, look: Look) -> Mended:
     kind, outcome, says = _PROOFS[look.sight]
-    says = f"{case.finding.check} {says}{f': {look.why}' if look.why else ''}"
+    between = "; " if look.sight == "gone" else ": "
+    says = f"{case.finding.check} {says}{between + look.why if look.why else ''}"
     ledger.note(story, kind, says=says, why=case.cause.says)
     return replace(done, outcome=outcome, why=says)
 
 
-def _already_gone(planned: Mended, story: FaultStory, ledger: Ledger) -> Mended:
-    says = "the check no longer sees it"
+async def _probed(case: Case, remote: Remote, look: Look) -> Look:
+    """The same, and what a probe says of the device where the check no longer sees the fault."""
+    found = await probe_device(case.host, case.part, remote) if look.sight == "gone" else None
+    if found is None:
+        return look
+    sight: Sight = "wrong" if found.status == "wrong" else "gone"
+    return Look(sight=sight, why=found.says, is_sound=found.status == "sound")
+
+
+def _already_gone(case: Case, planned: Mended, story: FaultStory, ledger: Ledger, look: Look) -> Mended:
+    says = f"the check no longer sees it{f'; {look.why}' if look.why else ''}"
     if story.done.doing == "fix":
         ledger.note(story, "fix_ended", says="was done when it was interrupted", why=planned.cause)
+    if look.sight == "wrong":
+        return _proved(case, story, ledger, planned, look)
     if story.done.since is not None and story.done.proved is not True:
         ledger.note(story, "proof_held", says=says, why=planned.cause)
     return replace(planned, outcome="is_so", why=says)
@@ -396,6 +418,7 @@ _CANNOT_TELL = "the check cannot tell whether it is still there"
 _PROOFS: Mapping[Sight, tuple[str, Outcome, str]] = {
     "gone": ("proof_held", "done", "no longer sees it"),
     "there": ("proof_broken", "refused", "still sees it"),
+    "wrong": ("probe_broken", "refused", "no longer sees it, but a probe finds the device wrong"),
     "unknown": ("proof_unknown", "unknown", "cannot tell whether it is still there"),
 }
 

@@ -27,6 +27,8 @@ REPEAT_WINDOW_S = 30 * 86400.0
 REPEATS = 3
 """The third story of a host within the window in which something had to be done is not fixed again: hardware return."""
 
+WRONG = "the check no longer sees it, but a probe found the device wrong: hand it over (health ticket)"
+
 Doing = Literal["", "drain", "fix", "undrain"]
 Action = Literal["drain", "fix", "prove", "undrain", "hand_over", "wait", "nothing"]
 
@@ -44,6 +46,8 @@ class Done(Record):
     """What the check said after the last fix; ``None``: it was not asked, or there was no fix."""
     since: float | None = None
     """When the first thing was done."""
+    is_wrong: bool = False
+    """A probe after the last fix found the device wrong, though the check no longer sees anything."""
     tried: float | None = None
     """When the last fix was begun."""
     returned: float | None = None
@@ -57,7 +61,7 @@ def _over(done: Done, at: float) -> Done:
 
 
 def _proved(done: Done, at: float) -> Done:
-    return replace(done, proved=True, returned=None if done.is_drained else at)
+    return replace(done, proved=True, is_wrong=False, returned=None if done.is_drained else at)
 
 
 TRANSITIONS: Mapping[str, Callable[[Done, float], Done]] = {
@@ -70,6 +74,7 @@ TRANSITIONS: Mapping[str, Callable[[Done, float], Done]] = {
     "fix_failed": lambda done, at: replace(done, doing="", proved=False),
     "proof_held": _proved,
     "proof_broken": lambda done, at: replace(done, proved=False),
+    "probe_broken": lambda done, at: replace(done, proved=False, is_wrong=True),
     "proof_unknown": lambda done, at: done,
     "undrain_begun": lambda done, at: replace(done, doing="undrain"),
     "undrain_ended": _over,
@@ -156,6 +161,8 @@ def next_step(story: FaultStory, *, fixable: bool) -> Step:
         return Step(action=done.doing, why=why)
     if done.returned is not None:
         return Step(action="nothing", why="repaired, proved, at work")
+    if done.is_wrong:
+        return Step(action="hand_over", why=WRONG)
     if story.gone is not None or done.proved:
         why = "the check no longer sees it"
         return Step(action="undrain", why=why) if done.is_drained else Step(action="nothing", why=why)
@@ -170,6 +177,8 @@ def refusal_to_fix(story: FaultStory) -> str:
     """Why a fix must not be begun in a story; empty if nothing is against it."""
     if story.veto:
         return story.veto
+    if story.done.is_wrong:
+        return WRONG
     if story.repeat >= REPEATS:
         days = REPEAT_WINDOW_S / 86400
         return f"number {story.repeat} on this host in {days:g} days: hardware return, not another fix (health ticket)"

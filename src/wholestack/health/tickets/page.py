@@ -7,6 +7,9 @@ from collections.abc import Iterable, Iterator
 from wholestack.health.owners.owner import SAYS
 from wholestack.health.tickets.ticket import CounterRow, Past, Ticket
 
+WIDTH = max(map(len, SAYS.values()))
+"""Of the first column."""
+
 
 def page(ticket: Ticket) -> str:
     """The page, the same for the same ticket."""
@@ -59,24 +62,24 @@ def _plain(text: str) -> str:
 
 
 def _facts(ticket: Ticket) -> Iterator[str]:
-    yield f"{'host':26} {ticket.host} (kind {ticket.kind})"
-    yield f"{'part':26} {ticket.part}"
+    yield f"{'host':{WIDTH}} {ticket.host} (kind {ticket.kind})"
+    yield f"{'part':{WIDTH}} {ticket.part}"
     skipped = ("evidence", "log_lines", "counters", "counters_before", "history", "remedy")
     for each in ticket.data:
         if each.item not in skipped and not each.missing:
             source = f"  [{each.source}]" if each.source != "this sweep" else ""
-            yield f"{SAYS[each.item]:26} {each.value}{source}"
+            yield f"{SAYS[each.item]:{WIDTH}} {each.value}{source}"
 
 
 def _parts(ticket: Ticket) -> Iterator[str]:
     for each in ticket.parts:
         lot = f", lot {each.lot}" if each.lot else ""
-        yield f"{each.place:26} {each.serial}  {each.model}{lot}  [{each.source}]"
+        yield f"{each.place:{WIDTH}} {each.serial}  {each.model}{lot}  [{each.source}]"
 
 
 def _versions(ticket: Ticket) -> Iterator[str]:
     for each in ticket.versions:
-        yield f"{each.name:26} {each.value}{'  [' + ', '.join(each.parts[:8]) + ']' if each.parts else ''}"
+        yield f"{each.name:{WIDTH}} {each.value}{'  [' + ', '.join(each.parts[:8]) + ']' if each.parts else ''}"
 
 
 def _counters(rows: Iterable[CounterRow]) -> list[str]:
