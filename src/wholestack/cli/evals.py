@@ -37,6 +37,11 @@ for name, place, says in (
         "The same checkpoints under several metrics: which one jumps, and which curve is clean by its axes only.",
     ),
     ("mixtures", "evals_mixtures:mixtures_command", "Compare data mixtures and schedules of mixtures at equal cost."),
+    (
+        "judgments",
+        "evals_judgments:app",
+        "What several people said of the same items: who is right, how sure that is, whom to believe.",
+    ),
     ("context", "evals_context:context", "Demonstrations in the context against fine-tuning on the same ones."),
 ):
     app.command(f"wholestack.cli.{place}", name=name, help=says)
