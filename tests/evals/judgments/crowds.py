@@ -60,11 +60,21 @@ class Crowd:
 
 
 def make_crowd(
-    kind: str, *, seed: int, items: int = 1000, reviewers: int = 50, labels: int = 4, share: float = 0.3
+    kind: str,
+    *,
+    seed: int,
+    items: int = 1000,
+    reviewers: int = 50,
+    labels: int = 4,
+    share: float = 0.3,
+    evenness: float = 20.0,
 ) -> Crowd:
-    """A crowd of which ``share`` are of a kind of :data:`KINDS`; copiers come in groups of five."""
+    """A crowd of which ``share`` are of a kind of :data:`KINDS`; copiers come in groups of five.
+
+    ``evenness`` is the parameter of the Dirichlet distribution of how frequent the labels are.
+    """
     rng = np.random.default_rng(seed)
-    weights = rng.dirichlet(np.full(labels, 20.0))
+    weights = rng.dirichlet(np.full(labels, evenness))
     truth = rng.choice(labels, items, p=weights)
     able = rng.uniform(0.6, 0.95, reviewers)
     tables = np.stack([_table(rng, labels, each) for each in able])

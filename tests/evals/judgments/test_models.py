@@ -59,10 +59,12 @@ def slow_dawid_skene(votes, rounds):
             for true in labels:
                 cells[who][true][said] += posterior[item][true]
         pooled = [[1 + sum(cells[who][true][said] for who in people) for said in labels] for true in labels]
+        right = sum(pooled[true][true] for true in labels) / sum(map(sum, pooled))
         for who in people:
             for true in labels:
                 for said in labels:
-                    cells[who][true][said] += PRIOR_VOTES * len(labels) * pooled[true][said] / sum(pooled[true])
+                    share = right if said == true else (1 - right) / (len(labels) - 1)
+                    cells[who][true][said] += PRIOR_VOTES * len(labels) ** 2 * share
         classes = [1 + sum(row[true] for row in posterior) for true in labels]
         scores = [[digamma(classes[true]) - digamma(sum(classes)) for true in labels] for _ in posterior]
         for item, who, said in rows:

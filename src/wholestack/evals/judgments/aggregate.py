@@ -8,8 +8,8 @@ import numpy as np
 from wholestack.errors import InputError
 from wholestack.evals.judgments.copying import Copying, find_copying, shared_weights
 from wholestack.evals.judgments.models.dawid_skene import DawidSkene, Tables, tables_of
-from wholestack.evals.judgments.models.model import Inference, ReviewerModel, incidence
-from wholestack.evals.judgments.reviewers import Reviewer, reviewers_of
+from wholestack.evals.judgments.models.model import Inference, ReviewerModel, votes_by_table
+from wholestack.evals.judgments.reviewers import LOG_ODDS, Reviewer, counts_by_others, log_odds, reviewers_of
 from wholestack.evals.judgments.votes import Votes
 from wholestack.evals.statistics import Floats, expected_calibration_error
 from wholestack.finding import Finding, exit_code, finding
@@ -17,7 +17,9 @@ from wholestack.record import Record
 
 TIE = 1e-9
 """Probabilities that differ by less are equal."""
-MOST_TURNS = 5
+MOST_TURNS = 6
+HARDLY = 1e-3
+"""What a vote weighs that does not depend on its item."""
 MOST_CELLS = 50_000_000
 """Numbers of all reviewers' tables together."""
 REVIEWER = "judgments.reviewer"
@@ -98,7 +100,7 @@ class Judgments(Record):
 
 
 def aggregate(votes: Votes, model: ReviewerModel, *, seed: int = 0, truth: dict[str, str] | None = None) -> Judgments:
-    """Infer, find who copies, infer again with one vote a group, until the groups stay as they are.
+    """Infer, find who copies and who does not look, infer again with them apart, until they stay the same.
 
     Args:
         votes: At least one.
@@ -147,7 +149,7 @@ def aggregate(votes: Votes, model: ReviewerModel, *, seed: int = 0, truth: dict[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Apart:
-    """An inference in which those who copy share a vote."""
+    """An inference in which those who copy share a vote and those who do not look have hardly one."""
 
     inference: Inference
     tables: Tables
@@ -158,7 +160,7 @@ class Apart:
 
 
 def infer_apart(votes: Votes, model: ReviewerModel, *, seed: int) -> Apart:
-    """Find who copies, by the tables of Dawid and Skene whatever the model is, then infer.
+    """Find who copies and who does not look, by the tables of Dawid and Skene whatever the model is, then infer.
 
     Simpler models would take common habits for copying: where all take one duck for another, they agree.
 
@@ -172,26 +174,22 @@ def infer_apart(votes: Votes, model: ReviewerModel, *, seed: int) -> Apart:
             f" ({MOST_CELLS:,} numbers do, these are {cells:,})",
             remedy="put labels together, or give parts of the votes",
         )
-    looking, group = DawidSkene(), np.arange(len(votes.reviewers))
-    for turn in range(1, MOST_TURNS + 1):
-        weight = shared_weights(votes, group)
+    looking, weight = DawidSkene(learns_classes=False), np.ones(len(votes))
+    for _ in range(MOST_TURNS):
         inference = looking.infer(votes, weight)
-        tables = reviewer_tables(votes, weight, inference.posterior)
+        tables = tables_of(votes_by_table(votes, inference.posterior, weight), inference.posterior)
         copying = find_copying(votes, inference.posterior, tables, weight, seed=seed)
-        if turn == MOST_TURNS or np.array_equal(copying.group, group):
+        odds = log_odds(counts_by_others(votes, inference.posterior, tables, weight), tables.prior)
+        voice = np.where((odds < -LOG_ODDS) & copying.is_alone, HARDLY, 1.0)
+        before, weight = weight, shared_weights(votes, copying.group) * voice[votes.reviewer]
+        if np.array_equal(before, weight) and looking.learns_classes:
             break
-        group = copying.group
+        looking = DawidSkene()
     if model.name != looking.name:
+        weight = weight if model.weighs else np.ones(len(votes))
         inference = model.infer(votes, weight)
-        tables = reviewer_tables(votes, weight, inference.posterior)
+        tables = tables_of(votes_by_table(votes, inference.posterior, weight), inference.posterior)
     return Apart(inference=inference, tables=tables, weight=weight, copying=copying)
-
-
-def reviewer_tables(votes: Votes, weight: Floats, posterior: Floats) -> Tables:
-    """What a posterior, from whatever model, says of the reviewers."""
-    people, labels = len(votes.reviewers), len(votes.labels)
-    counts = (incidence(votes, weight).T.tocsr() @ posterior).reshape(people, labels, labels)
-    return tables_of(counts.transpose(0, 2, 1), posterior)
 
 
 def _against(

@@ -23,7 +23,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.stats import binom
 
 from wholestack.evals.judgments.models.dawid_skene import Tables
-from wholestack.evals.judgments.models.model import normalised
+from wholestack.evals.judgments.models.model import normalised, votes_by_table
 from wholestack.evals.judgments.votes import Votes
 from wholestack.evals.signal import benjamini_hochberg
 from wholestack.evals.statistics import Floats, Ints
@@ -48,6 +48,11 @@ class Copying:
     """Reviewers that were named."""
     usual_excess: float
     """Share of what independence leaves apart on which ordinary pairs agree as well."""
+
+    @property
+    def is_alone(self) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+        """``[reviewers]``, who votes as nobody else does."""
+        return np.asarray(np.bincount(self.group, minlength=len(self.group))[self.group] == 1)
 
     def members(self, reviewer: int) -> tuple[int, ...]:
         """The others of a reviewer's group."""
@@ -157,7 +162,7 @@ def _is_frequent(key: Ints, most: int) -> "np.ndarray[tuple[int], np.dtype[np.bo
 def _chances(votes: Votes, posterior: Floats, tables: Tables, weight: Floats, shared: _Shared) -> Floats:
     """``[pairs of votes]``, the probability that independent votes would agree."""
     # With hardly a prior: two who always say the same one thing agree by that, and a prior would call it a surprise.
-    cells = tables.counts + tables.prior / tables.prior.sum(axis=1, keepdims=True)
+    cells = votes_by_table(votes, posterior) + tables.prior / tables.prior.sum(axis=1, keepdims=True)
     means = cells / cells.sum(axis=2, keepdims=True)
     logs, sure = tables.expected_logs, np.log(np.maximum(posterior, 1e-300))
     together = np.empty((len(shared.one), means.shape[1]))

@@ -7,6 +7,7 @@ named only at odds of :data:`ODDS` to one. Somebody who looks and is right less 
 chance is an adversary: their votes are worth as much as others', the other way round.
 """
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -24,6 +25,7 @@ from wholestack.record import Record
 Standing = Literal["sound", "spammer", "adversary", "copies", "unknown"]
 STANDINGS: tuple[Standing, ...] = ("spammer", "adversary", "copies", "unknown", "sound")
 ODDS = 100.0
+LOG_ODDS = math.log(ODDS)
 LEVEL = 0.95
 _BLOCK = 500_000
 
@@ -62,18 +64,16 @@ def reviewers_of(
         copying: Groups.
     """
     counts = counts_by_others(votes, posterior, tables, weight)
+    odds = log_odds(counts, tables.prior)
     shares = tables.classes / tables.classes.sum()
-    looking = np.logaddexp(
-        _log_marginal(counts, tables.prior).sum(axis=1), _log_marginal(counts, np.ones_like(tables.prior)).sum(axis=1)
-    ) - np.log(2)
     said = counts.sum(axis=1)
-    odds = looking - _log_marginal(said, np.ones(said.shape[1]))
     number = np.bincount(votes.reviewer, minlength=len(votes.reviewers))
     right = np.einsum("rkk->r", counts)
     totals = np.maximum(said.sum(axis=1), 1e-12)
     by_chance = ((counts.sum(axis=2) / totals[:, None]) * (said / totals[:, None])).sum(axis=1)
     low, high = beta.interval(LEVEL, right + 0.5, np.maximum(totals - right, 0.0) + 0.5)
-    means = tables.means
+    cells = counts + tables.prior
+    means = cells / cells.sum(axis=2, keepdims=True)
     information = _information_bits(means, shares)
     found: dict[str, Reviewer] = {}
     for place, name in enumerate(votes.reviewers):
@@ -81,9 +81,9 @@ def reviewers_of(
         standing: Standing = "unknown"
         if others:
             standing = "copies"
-        elif odds[place] < -np.log(ODDS):
+        elif odds[place] < -LOG_ODDS:
             standing = "spammer"
-        elif odds[place] > np.log(ODDS):
+        elif odds[place] > LOG_ODDS:
             standing = "adversary" if high[place] < by_chance[place] else "sound"
         found[name] = Reviewer(
             standing=standing,
@@ -98,6 +98,15 @@ def reviewers_of(
             copies_with=tuple(votes.reviewers[each] for each in others),
         )
     return found
+
+
+def log_odds(counts: Floats, prior: Floats) -> Floats:
+    """``[reviewers]``, logarithm of the odds that their answers depend on the items: ``counts`` are those by others."""
+    as_others = _log_marginal(counts, prior).sum(axis=1)
+    otherwise = _log_marginal(counts, np.ones_like(prior)).sum(axis=1)
+    said = counts.sum(axis=1)
+    looks = np.logaddexp(as_others, otherwise) - math.log(2)
+    return np.asarray(looks - _log_marginal(said, np.ones(said.shape[1])))
 
 
 def counts_by_others(votes: Votes, posterior: Floats, tables: Tables, weight: Floats) -> Floats:

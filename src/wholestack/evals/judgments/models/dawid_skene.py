@@ -2,11 +2,12 @@
 
 The tables are held as Dirichlet distributions and averaged over in place of one best table each (variational Bayes;
 Kim and Ghahramani 2012, AISTATS, "Bayesian classifier combination"), since a best table from few votes claims more
-than it knows: its posteriors are too sure. The prior of a row is the mean table of all reviewers, learnt from the
-votes, at the weight of :data:`PRIOR_VOTES` votes a label, so somebody with three votes is judged nearly as the crowd.
+than it knows: its posteriors are too sure. The prior of a row is the mean accuracy of all reviewers, learnt from the
+votes, with all wrong labels alike, at the weight of :data:`PRIOR_VOTES` votes for each of its cells and labels. A mean
+table in place of the mean accuracy would feed on itself where votes are few, and end in one label for everything.
 
-    q(k | i)     proportional to  exp( E[log p_k] + sum_v E[log table_r[k, l]] )
-    table_r[k]   Dirichlet( prior[k] + sum_v q(k | i) [l] )
+    q(k | i)     proportional to  exp( E[log p_k] + sum_v weight_v E[log table_r[k, l]] )
+    table_r[k]   Dirichlet( prior[k] + sum_v weight_v q(k | i) [l] )
 """
 
 from dataclasses import dataclass
@@ -18,8 +19,8 @@ from wholestack.evals.judgments.models.model import Inference, incidence, normal
 from wholestack.evals.judgments.votes import Votes
 from wholestack.evals.statistics import Floats
 
-PRIOR_VOTES = 3.0
-"""Votes a label."""
+PRIOR_VOTES = 0.5
+"""A row of the prior weighs so many votes times the square of the number of labels."""
 MOST_ROUNDS = 500
 TOLERANCE = 1e-4
 """No probability moves by more in a round."""
@@ -61,9 +62,12 @@ class Tables:
 
 def tables_of(counts: Floats, posterior: Floats) -> Tables:
     """What follows from ``counts[reviewers, truth, said]`` and ``posterior[items, truth]``."""
+    labels = counts.shape[1]
     pooled = counts.sum(axis=0) + 1.0
-    prior = PRIOR_VOTES * counts.shape[1] * pooled / pooled.sum(axis=1, keepdims=True)
-    return Tables(counts=counts, prior=prior, classes=posterior.sum(axis=0) + 1.0)
+    right = float(np.trace(pooled) / pooled.sum())
+    prior = np.full((labels, labels), (1 - right) / max(1, labels - 1))
+    np.fill_diagonal(prior, right if labels > 1 else 1.0)
+    return Tables(counts=counts, prior=PRIOR_VOTES * labels**2 * prior, classes=posterior.sum(axis=0) + 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,10 @@ class DawidSkene:
     """See the module."""
 
     name: str = "dawid-skene"
+    weighs: bool = True
+    learns_classes: bool = True
+    """Whether some labels may be rarer; without it all are as likely before any vote. Somebody who always says the same
+    makes that label likelier, which makes them right: so it is left out until such people are known."""
 
     def infer(self, votes: Votes, weight: Floats) -> Inference:
         """Starts from the majority."""
@@ -83,7 +91,8 @@ class DawidSkene:
             counts = (by_reviewer @ posterior).reshape(people, labels, labels).transpose(0, 2, 1)
             tables = tables_of(counts, posterior)
             logs = tables.expected_logs.transpose(0, 2, 1).reshape(people * labels, labels)
-            before, posterior = posterior, normalised(by_vote @ logs + tables.class_logs)
+            scores = by_vote @ logs + (tables.class_logs if self.learns_classes else 0.0)
+            before, posterior = posterior, normalised(scores)
             if np.abs(posterior - before).max() < TOLERANCE:
                 return Inference(posterior=posterior, rounds=number, has_converged=True)
         return Inference(posterior=posterior, rounds=MOST_ROUNDS, has_converged=False)

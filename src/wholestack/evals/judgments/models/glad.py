@@ -27,6 +27,7 @@ class Glad:
     """See the module."""
 
     name: str = "glad"
+    weighs: bool = True
 
     def infer(self, votes: Votes, weight: Floats) -> Inference:
         """Starts from the majority, abilities and eases at their priors."""

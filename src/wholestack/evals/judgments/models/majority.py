@@ -12,6 +12,7 @@ class Majority:
     """See the module. The shares are what was said, no probability of being right."""
 
     name: str = "majority"
+    weighs: bool = False
 
     def infer(self, votes: Votes, weight: Floats) -> Inference:
         """Of an item without votes every label is as likely."""

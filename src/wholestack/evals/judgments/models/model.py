@@ -1,7 +1,8 @@
 """What a model of reviewers is given and what it gives.
 
 Notation: item ``i``, reviewer ``r``, label ``l``, truth ``k``; ``posterior[i, k]`` is the probability that ``k`` is the
-true label of item ``i``; ``weight[v]`` how much of a vote a vote is (1 unless its reviewer copies from others).
+true label of item ``i``; ``weight[v]`` how much of a vote a vote is (1 unless its reviewer copies from
+others or does not look).
 """
 
 from dataclasses import dataclass
@@ -32,6 +33,10 @@ class ReviewerModel(Protocol):
     def name(self) -> str:
         """As the command line has it."""
 
+    @property
+    def weighs(self) -> bool:
+        """Whether votes of those who copy or do not look are to weigh less; else each is one vote."""
+
     def infer(self, votes: Votes, weight: Floats) -> Inference:
         """The posterior.
 
@@ -53,6 +58,13 @@ def incidence(votes: Votes, weight: Floats) -> sp.csr_array:
     column: Ints = votes.reviewer * len(votes.labels) + votes.label
     shape = (len(votes.items), len(votes.reviewers) * len(votes.labels))
     return sp.csr_array((weight, (votes.item, column)), shape=shape)
+
+
+def votes_by_table(votes: Votes, posterior: Floats, weight: Floats | None = None) -> Floats:
+    """``[reviewers, truth, said]``, votes, each shared out by what its item may be."""
+    people, labels = len(votes.reviewers), len(votes.labels)
+    by_vote = incidence(votes, np.ones(len(votes)) if weight is None else weight)
+    return np.asarray((by_vote.T.tocsr() @ posterior).reshape(people, labels, labels).transpose(0, 2, 1))
 
 
 def normalised(scores: Floats) -> Floats:
