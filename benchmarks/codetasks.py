@@ -40,6 +40,7 @@ from wholestack.codetasks.guessing import guess_by_cell
 from wholestack.codetasks.item import CodeItem, read_items
 from wholestack.codetasks.kinds.catalog import KINDS
 from wholestack.data import bpe
+from wholestack.errors import InputError
 from wholestack.evals.items import make_item
 from wholestack.evals.prepared import PreparedItems, prepare_items
 from wholestack.evals.scores import item_values
@@ -105,10 +106,20 @@ def gold(count: int, seed: int) -> dict[str, object]:
     return {"items": count, "seed": seed, "wrong": len(wrong), "first": [item.context for item in wrong[:3]]}
 
 
+def as_many_as_there_are(items: Iterator[CodeItem]) -> list[CodeItem]:
+    """Low levels have fewer than 10,000 different questions of some kinds."""
+    found: list[CodeItem] = []
+    try:
+        found.extend(items)
+    except InputError as error:
+        print(error, file=sys.stderr)
+    return found
+
+
 def guess(count: int, seed: int, kinds: Sequence[str], levels: Sequence[int]) -> Iterator[dict[str, object]]:
     for kind in kinds or KINDS:
         for level in levels:
-            items = list(drawn(count, seed, kinds=(kind,), levels=(level,)))
+            items = as_many_as_there_are(drawn(count, seed, kinds=(kind,), levels=(level,)))
             for row in guess_by_cell(items, seed=seed).rows:
                 yield {
                     "kind": kind,
