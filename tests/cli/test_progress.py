@@ -7,8 +7,15 @@ from wholestack.experiments.progress import Progress
 from wholestack.experiments.records import PHASE_ORDER, PhaseName
 
 
-def moment(phase: PhaseName, done: int) -> Progress:
-    return Progress(phase=phase, done=done, total=None, best=None, left_s=75.0, note="at work")
+def moment(phase: PhaseName, done: int, best: float | None = None) -> Progress:
+    return Progress(phase=phase, done=done, total=None, best=best, unit="nats per item", left_s=75.0, note="at work")
+
+
+def test_the_best_value_has_the_unit_of_its_metric() -> None:
+    stream = io.StringIO()
+    with TerminalWatcher(stream) as watch:
+        watch(moment("search", 0, best=1.25))
+    assert "best 1.250 nats per item" in stream.getvalue()
 
 
 def test_every_phase_is_announced_once_with_its_place_among_all() -> None:

@@ -55,7 +55,7 @@ def _line(progress: Progress) -> str:
         unit = "trial" if progress.phase in ("search", "scaling") else "step"
         parts.append(f"{unit} {progress.done} of about {progress.total}")
     if progress.best is not None:
-        parts.append(f"best {progress.best:.3f} bits/byte")
+        parts.append(f"best {progress.best:.3f} {progress.unit}")
     parts.append(f"about {_clock(max(0.0, progress.left_s))} left")
     return " | ".join(parts)
 

@@ -16,7 +16,9 @@ class Progress:
     total: int | None
     """About how many there will be; ``None`` if nobody can say."""
     best: float | None
-    """Best value of the metric so far, in bits per byte."""
+    """Best value of the metric so far."""
+    unit: str
+    """Of the metric."""
     left_s: float
     """Honest guess of the wall seconds until everything is done."""
     note: str

@@ -8,7 +8,7 @@ from wholestack.experiments.budget import BudgetClock
 from wholestack.experiments.pace import Pace, fit_pace, prior_pace
 from wholestack.experiments.planning import SAFETY
 from wholestack.experiments.progress import Progress, Watcher
-from wholestack.experiments.recipe import Recipe
+from wholestack.experiments.recipe import Recipe, metric_unit
 from wholestack.experiments.records import (
     PHASES,
     PLAN,
@@ -72,7 +72,8 @@ class Stage:
     def tell(self, phase: PhaseName, note: str, *, done: int = 0, total: int | None = None, left_s: float) -> None:
         """Tell the watcher where we are."""
         best = best_metric(self.recipe, self.trials)
-        self.watch(Progress(phase=phase, done=done, total=total, best=best, left_s=left_s, note=note))
+        unit = metric_unit(self.recipe.metric)
+        self.watch(Progress(phase=phase, done=done, total=total, best=best, unit=unit, left_s=left_s, note=note))
 
 
 def best_metric(recipe: Recipe, trials: list[TrialRecord]) -> float | None:

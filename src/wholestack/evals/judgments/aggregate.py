@@ -8,7 +8,7 @@ import numpy as np
 from wholestack.errors import InputError
 from wholestack.evals.judgments.copying import Copying, find_copying, shared_weights
 from wholestack.evals.judgments.models.dawid_skene import DawidSkene, Tables, tables_of
-from wholestack.evals.judgments.models.model import Inference, ReviewerModel, votes_by_table
+from wholestack.evals.judgments.models.model import Inference, ReviewerModel, tally, votes_by_table
 from wholestack.evals.judgments.reviewers import LOG_ODDS, Reviewer, counts_by_others, log_odds, reviewers_of
 from wholestack.evals.judgments.votes import Votes
 from wholestack.evals.statistics import Floats, expected_calibration_error
@@ -18,6 +18,7 @@ from wholestack.record import Record
 TIE = 1e-9
 """Probabilities that differ by less are equal."""
 MOST_TURNS = 6
+LEAST = 1e-6
 HARDLY = 1e-3
 """What a vote weighs that does not depend on its item."""
 MOST_CELLS = 50_000_000
@@ -38,6 +39,9 @@ class Judged(Record):
     tied: tuple[str, ...]
     """The labels of the tie."""
     votes: int
+
+
+UNJUDGED = Judged(label=None, posterior={}, tie=False, tied=(), votes=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,26 +116,26 @@ def aggregate(votes: Votes, model: ReviewerModel, *, seed: int = 0, truth: dict[
         InputError: the tables of so many reviewers and labels do not fit, or no item has a known label.
     """
     apart = infer_apart(votes, model, seed=seed)
-    posterior, counts = apart.inference.posterior, votes.counts
-    best = posterior.max(axis=1)
-    is_best = posterior >= best[:, None] - TIE
-    rng = np.random.default_rng(seed)
-    drawn = np.argmax(np.where(is_best, rng.random(posterior.shape), -1.0), axis=1)
-    ties = is_best.sum(axis=1)
-    rows = posterior.tolist()
-    items: dict[str, Judged] = {}
-    for place, name in enumerate(votes.items):
-        if not counts[place]:
-            items[name] = Judged(label=None, posterior={}, tie=False, tied=(), votes=0)
-            continue
-        tied = [votes.labels[each] for each in np.flatnonzero(is_best[place])] if ties[place] > 1 else []
-        items[name] = Judged(
-            label=votes.labels[drawn[place]],
-            posterior=dict(zip(votes.labels, rows[place], strict=True)),
-            tie=bool(tied),
-            tied=tuple(tied),
-            votes=int(counts[place]),
+    posterior = apart.inference.posterior
+    is_best = posterior >= posterior.max(axis=1, keepdims=True) - TIE
+    drawn = np.argmax(np.where(is_best, np.random.default_rng(seed).random(posterior.shape), -1.0), axis=1)
+    tied = {
+        int(place): tuple(votes.labels[each] for each in np.flatnonzero(is_best[place]))
+        for place in np.flatnonzero(is_best.sum(axis=1) > 1)
+    }
+    rows = zip(votes.items, votes.counts.tolist(), drawn.tolist(), posterior.tolist(), strict=True)
+    items = {
+        name: Judged(
+            label=votes.labels[best],
+            posterior=dict(zip(votes.labels, row, strict=True)),
+            tie=place in tied,
+            tied=tied.get(place, ()),
+            votes=count,
         )
+        if count
+        else UNJUDGED
+        for place, (name, count, best, row) in enumerate(rows)
+    }
     return Judgments(
         model=model.name,
         seed=seed,
@@ -175,8 +179,9 @@ def infer_apart(votes: Votes, model: ReviewerModel, *, seed: int) -> Apart:
             remedy="put labels together, or give parts of the votes",
         )
     looking, weight = DawidSkene(learns_classes=False), np.ones(len(votes))
+    start = tally(votes, weight) + LEAST
     for _ in range(MOST_TURNS):
-        inference = looking.infer(votes, weight)
+        inference = looking.infer_from(start, votes, weight)
         tables = tables_of(votes_by_table(votes, inference.posterior, weight), inference.posterior)
         copying = find_copying(votes, inference.posterior, tables, weight, seed=seed)
         odds = log_odds(counts_by_others(votes, inference.posterior, tables, weight), tables.prior)
@@ -184,7 +189,7 @@ def infer_apart(votes: Votes, model: ReviewerModel, *, seed: int) -> Apart:
         before, weight = weight, shared_weights(votes, copying.group) * voice[votes.reviewer]
         if np.array_equal(before, weight) and looking.learns_classes:
             break
-        looking = DawidSkene()
+        looking, start = DawidSkene(), inference.posterior + LEAST
     if model.name != looking.name:
         weight = weight if model.weighs else np.ones(len(votes))
         inference = model.infer(votes, weight)

@@ -82,11 +82,14 @@ class DawidSkene:
 
     def infer(self, votes: Votes, weight: Floats) -> Inference:
         """Starts from the majority."""
+        return self.infer_from(tally(votes, weight) + 1e-6, votes, weight)
+
+    def infer_from(self, start: Floats, votes: Votes, weight: Floats) -> Inference:
+        """Starts from shares ``[items, labels]`` above nought, such as another posterior."""
         people, labels = len(votes.reviewers), len(votes.labels)
         by_vote = incidence(votes, weight)
         by_reviewer = by_vote.T.tocsr()
-        posterior = tally(votes, weight) + 1e-6
-        posterior /= posterior.sum(axis=1, keepdims=True)
+        posterior = start / start.sum(axis=1, keepdims=True)
         for number in range(1, MOST_ROUNDS + 1):
             counts = (by_reviewer @ posterior).reshape(people, labels, labels).transpose(0, 2, 1)
             tables = tables_of(counts, posterior)
