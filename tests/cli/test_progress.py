@@ -2,6 +2,9 @@
 
 import io
 
+import pytest
+
+from wholestack.cli import progress
 from wholestack.cli.progress import TerminalWatcher
 from wholestack.experiments.progress import Progress
 from wholestack.experiments.records import PHASE_ORDER, PhaseName
@@ -11,7 +14,8 @@ def moment(phase: PhaseName, done: int, best: float | None = None) -> Progress:
     return Progress(phase=phase, done=done, total=None, best=best, unit="nats per item", left_s=75.0, note="at work")
 
 
-def test_the_best_value_has_the_unit_of_its_metric() -> None:
+def test_the_best_value_has_the_unit_of_its_metric(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "PLAIN_EVERY_S", 0.0)
     stream = io.StringIO()
     with TerminalWatcher(stream) as watch:
         watch(moment("search", 0, best=1.25))
