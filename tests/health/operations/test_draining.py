@@ -12,14 +12,16 @@ import pytest
 from tests.health.history.looks import HOUR, host, sight, sweep
 from wholestack.cli.main import main
 from wholestack.errors import HistoryError, InputError
+from wholestack.health.history.account import find_machine
 from wholestack.health.history.silences import silence
 from wholestack.health.history.store import History
 from wholestack.health.operations import draining
 from wholestack.health.operations.cluster import Node
 from wholestack.health.operations.deeds import Ledger, acting_alone
-from wholestack.health.operations.draining import plan_drain, plan_undrain, told_by_id, wanted_of
+from wholestack.health.operations.draining import host_stories, plan_drain, plan_undrain, told_by_id, wanted_of
 from wholestack.health.operations.floor import floor_from, parse_floor
 from wholestack.health.operations.simulated import MemoryCluster
+from wholestack.health.operations.story import next_step
 
 NOW = 10 * HOUR
 NAMES = ("a", "b", "c", "d")
@@ -111,6 +113,23 @@ def test_what_a_person_returned_to_work_stays_there_while_the_fault_lasts(histor
     cluster.by_name["a"] = MemoryCluster("a").by_name["a"]
     assert acted(history, cluster, ["a"]) == ["left"]
     assert acted(history, cluster, ["a"]) == ["left"]
+    assert kinds(history) == ["drain_begun", "drain_ended", "undrained_by_person"]
+
+
+def test_what_a_person_returned_to_work_is_not_to_be_given_back_again_and_again(history):
+    """Found by hand: undrain said "is at work", and the story said "next: undrain" for ever."""
+    cluster = MemoryCluster(NAMES)
+    assert acted(history, cluster, ["a"]) == ["done"]
+    cluster.by_name["a"] = MemoryCluster("a").by_name["a"]
+    history.add(sweep(5, *[host(name) for name in NAMES]))
+    machine = find_machine(history, "a").id
+    (before,) = host_stories(history, machine, now=NOW)
+    assert next_step(before, fixable=False).action == "undrain"
+    assert [each.outcome for each in given_back(history, cluster, ["a"])] == ["is_so"]
+    (after,) = host_stories(history, machine, now=NOW)
+    assert next_step(after, fixable=False).action == "nothing"
+    assert kinds(history) == ["drain_begun", "drain_ended", "undrained_by_person"]
+    assert [each.outcome for each in given_back(history, cluster, ["a"])] == ["is_so"]
     assert kinds(history) == ["drain_begun", "drain_ended", "undrained_by_person"]
 
 

@@ -106,11 +106,21 @@ def test_without_a_history_it_says_what_is_missing_and_how_to_get_it(sweeps):
     missing = {each.item: each.missing for each in ticket.missing}
     assert not ticket.is_complete
     assert ticket.exit_code == 1
-    assert {"serial", "history", "counters_before"} <= set(missing)
+    assert {"serial", "history"} <= set(missing)
     assert "history add" in missing["history"]
     text = page(ticket)
     assert "**This ticket is not complete.** Missing:" in text
     assert all(f"- {SAYS[name]}: " in text for name in missing)
+
+
+def test_a_counter_that_was_not_read_again_has_no_after(sweeps, history):
+    """Found by hand: a GPU that fell off the bus had the counters of the sweep before as those of after."""
+    ticket = ticket_for(sweeps / "after", found_on(sweeps, GPU, "bus"), history)
+    lost = [row for row in ticket.counters if row.part == ticket.part.partition(" (")[0]]
+    assert lost
+    assert {row.after for row in lost} == {None}
+    assert all(row.before is not None and row.before_at is not None for row in lost)
+    assert all(row.before_at < row.after_at for row in ticket.counters if row.before_at and row.after_at)
 
 
 def test_counters_stand_beside_those_of_before(sweeps, history):

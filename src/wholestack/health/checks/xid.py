@@ -375,7 +375,8 @@ def _of_group(part: Part, xids: Sequence[Xid], newest: Line, known: dict[str, Gp
     """All lines of one code at one part: the newest stands for them, with their number."""
     last = xids[-1]
     kind, words = meaning(last.code)
-    evidence = (f"Xid {last.code} ({words}), {least}{len(xids)} times; the last one:", newest.text)
+    often = f"{least}{len(xids)} times; the last one" if least or len(xids) > 1 else "once"
+    evidence = (f"Xid {last.code} ({words}), {often}:", newest.text)
     if last.injected:
         yield Symptom(cause=INJECTED, part=part, evidence=evidence)
     elif kind == "recovery":
@@ -418,7 +419,8 @@ def _judge_sxid(seen: Seen) -> Iterator[Symptom]:
         if not fatal and code in BENIGN_SXIDS:
             continue
         telling = [line for sxid, line in found if sxid.fatal is not None] or [line for _, line in found]
-        evidence = (f"SXid {code}, {len(found)} lines; the last one:", telling[-1].text)
+        often = f"{len(found)} lines; the last one" if len(found) > 1 else "once"
+        evidence = (f"SXid {code}, {often}:", telling[-1].text)
         part = Part(kind="nvswitch", key=key)
         yield Symptom(cause=SWITCH_FATAL if fatal else SWITCH_NONFATAL, part=part, evidence=evidence)
 

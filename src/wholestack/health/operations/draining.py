@@ -163,7 +163,7 @@ def _drained(decision: Decision, story: FaultStory | None, cluster: Cluster, led
     if decision.outcome == "is_so" and story.done.doing == "drain":
         ledger.note(story, "drain_ended", says="was done when it was interrupted", why=story.cause)
     if decision.is_by_person:
-        ledger.note(story, "undrained_by_person", says=f"{decision.host} is at work, nobody here did that", why="")
+        _note_person(decision, story, ledger)
     if decision.outcome != "will":
         return decision
     try:
@@ -175,6 +175,10 @@ def _drained(decision: Decision, story: FaultStory | None, cluster: Cluster, led
     except EngineError as error:
         return replace(decision, outcome="failed", why=str(error))
     return replace(decision, outcome="done")
+
+
+def _note_person(decision: Decision, story: FaultStory, ledger: Ledger) -> None:
+    ledger.note(story, "undrained_by_person", says=f"{decision.host} is at work, nobody here did that", why="")
 
 
 def plan_undrain(
@@ -197,7 +201,15 @@ def _give_back(history: History, host: str, node: Node | None, cluster: Cluster,
     story = next((each for each in reversed(told) if ours in each.findings), None) if ours else None
     if not node.is_drained:
         begun = next((each for each in told if each.done.doing == "undrain"), None)
-        return Decision(host=host, outcome="is_so", why="is at work", story=begun.id if begun else "")
+        drained = next((each for each in told if each.done.is_drained), None)
+        story = begun or drained
+        return Decision(
+            host=host,
+            outcome="is_so",
+            why="is at work",
+            story=story.id if story else "",
+            is_by_person=story is not None and begun is None,
+        )
     if not ours:
         by = f"{node.by}: " if node.by else ""
         return Decision(host=host, outcome="left", why=f"somebody drained it ({by}{node.reason or 'no reason'})")
@@ -231,7 +243,9 @@ def undrain(
 def _given_back(decision: Decision, story: FaultStory | None, cluster: Cluster, ledger: Ledger) -> Decision:
     if story is None:
         return decision
-    if decision.outcome == "is_so":
+    if decision.is_by_person:
+        _note_person(decision, story, ledger)
+    elif decision.outcome == "is_so":
         ledger.note(story, "undrain_ended", says="was done when it was interrupted", why="")
     if decision.outcome != "will":
         return decision

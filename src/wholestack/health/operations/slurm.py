@@ -6,6 +6,7 @@ right before, which leaves a gap of one command.
 """
 
 import re
+import shlex
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
@@ -45,7 +46,10 @@ def run_command(words: Sequence[str]) -> str:
         ) from error
     if done.returncode:
         said = " ".join((done.stderr or done.stdout).split())[:300]
-        raise EngineError(f"{' '.join(words[:2])}: {said or f'exit status {done.returncode}'}")
+        raise EngineError(
+            f"{' '.join(words[:2])}: {said or f'exit status {done.returncode}'}",
+            remedy="run this where Slurm's commands work (sinfo), or name another scheduler (--kubernetes)",
+        )
     return done.stdout
 
 
@@ -74,8 +78,7 @@ class Slurm:
 
     def shown(self, action: Literal["drain", "undrain"], name: str, reason: str) -> str:
         """See :class:`~wholestack.health.operations.cluster.Cluster`."""
-        words = self._words(action, name, reason)
-        return " ".join(f"'{word}'" if " " in word else word for word in words)
+        return shlex.join(self._words(action, name, reason))
 
     @staticmethod
     def _words(action: Literal["drain", "undrain"], name: str, reason: str) -> tuple[str, ...]:

@@ -154,7 +154,7 @@ def next_step(story: FaultStory, *, fixable: bool) -> Step:
     done = story.done
     if story.veto:
         return Step(action="wait", why=story.veto)
-    if done.by_person:
+    if done.by_person and story.gone is None:
         return Step(action="wait", why="a person returned the host to work; it is theirs until the fault is gone")
     if done.doing:
         why = f"the {done.doing} was begun and nobody knows how it ended; the command looks first"

@@ -247,6 +247,7 @@ class _Case:
     def counters(self) -> tuple[CounterRow, ...]:
         """Counters of the part, of what holds it and of what it holds."""
         after, before = (_counted_in(result) for result in (self.now, self.sooner))
+        read_at = self.now.after.at if self.now and self.now.after else None
         inside = {each.identity for each in self.now.parts if self.place in each.within} if self.now else set()
         concerned = {each for each in (*self.around, *inside) if each != "host"}
         if self.part is not None and self.part.place == self.place:
@@ -256,6 +257,9 @@ class _Case:
             name, part = key
             if part in concerned and ".base" not in name:
                 old, new = before.get(key), after.get(key)
+                if new and (new.at != read_at or (old and new.at <= old.at)):
+                    # A result hands on what it could not read; that is no reading of after the fault.
+                    old, new = old or new, None
                 rows.append(
                     CounterRow(
                         name=name,
@@ -358,6 +362,8 @@ class _Case:
             found |= {"slot", "serial", "model", "counters", "counters_before"}
         if not self.counters and not (self.check and self.check.keeps_counters):
             found |= {"counters", "counters_before"}
+        if self.counters and all(row.before is not None and row.after is None for row in self.counters):
+            found.add("counters")  # the part is there no more to be asked: what it counted before is all there is
         return frozenset(found)
 
     def _of_row(self, item: Item, row: PartRow | None, name: str) -> Datum | None:
