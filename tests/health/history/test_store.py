@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tests.health.history.looks import CHECKS, HOUR, fact, host, machine, seat, sight, sweep
 from wholestack.errors import HistoryError
 from wholestack.health.history.database import VERSION
+from wholestack.health.history.silences import silence
 from wholestack.health.history.store import History
 from wholestack.record import digest
 
@@ -413,7 +414,8 @@ def test_killed_at_any_moment_nothing_that_was_acknowledged_is_lost(tmp_path):
         import sys
         from pathlib import Path
         from tests.health.history.looks import host, seat, sight, sweep
-        from wholestack.health.history.store import History
+        from wholestack.health.history.silences import silence
+from wholestack.health.history.store import History
         at = int(sys.argv[2])
         with History(Path(sys.argv[1]), write=True) as history:
             while True:
@@ -469,3 +471,32 @@ def test_facts_in_groups_and_those_that_changed_are_the_facts(history):
     changed = {(each.host, each.name) for each in facts if each.gone is not None and not each.part}
     assert len(changed) == 2
     assert history.changed_facts() == [each for each in facts if (each.host, each.name) in changed]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE finding SET evidence = 'no JSON['",
+        "UPDATE finding SET evidence = '[1]'",
+        "UPDATE finding SET status = 'fbil'",
+        "UPDATE finding SET first = x'00ff'",
+        "UPDATE host SET first = 'soon'",
+        "UPDATE fact SET value = x'80'",
+        "UPDATE seat SET first = 'now'",
+        "UPDATE silence SET until = 'never'",
+        "INSERT INTO event (at, kind, subject, says, by, why) VALUES ('x', '', '', '', '', '')",
+    ],
+)
+def test_a_flipped_bit_is_said_in_one_line_and_no_value_is_made_of_it(tmp_path, damage):
+    """Found by hand: a damaged evidence was a traceback; SQLite checks neither values nor their types."""
+    path = tmp_path / "h.sqlite"
+    with History(path, write=True) as history:
+        history.add(sweep(1, host(sights=[sight()], seats=[seat("gpu 0", "1")], facts=[fact("gpu.driver", "1")])))
+        history.silence(silence(check="gpu.*", reason="why", by="ann", since=1.0, until=2.0))
+    with sqlite3.connect(path) as connection:
+        connection.execute(damage)
+        assert connection.total_changes
+    connection.close()
+    with History(path) as history, pytest.raises(HistoryError, match="the file is damaged"):
+        _ = (history.machines(), history.findings(), history.facts(), history.seats(), history.silences())
+        history.events()

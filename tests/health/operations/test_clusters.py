@@ -1,5 +1,6 @@
 """What every scheduler keeps to: a real Slurm, the documented Kubernetes API, and the one in memory."""
 
+import shlex
 import tempfile
 import time
 from contextlib import contextmanager
@@ -188,3 +189,19 @@ def test_a_token_goes_nowhere_else_and_is_in_no_error(tmp_path):
         Kubernetes(url, token=tmp_path / "token").nodes()
     with pytest.raises(InputError, match="no token"):
         Kubernetes(url, token=tmp_path / "none").nodes()
+
+
+def test_what_is_shown_can_be_typed_into_a_shell():
+    """Found by hand: a cause with an apostrophe, "the BMC's clock", broke the line that is shown to be copied."""
+    reason = "wholestack: the BMC's clock is wrong; $(reboot) (0123456789abcdef)"
+    shown = Slurm(run=lambda _: "").shown("drain", "node0001", reason)
+    assert shlex.split(shown) == ["scontrol", "update", "NodeName=node0001", "State=DRAIN", f"Reason={reason}"]
+
+
+def test_a_scheduler_that_does_not_answer_says_what_to_do(tmp_path, monkeypatch):
+    broken = tmp_path / "squeue"
+    broken.write_text("#!/bin/sh\necho 'squeue: fatal: no configuration source' >&2; exit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    with pytest.raises(EngineError, match=r"no configuration source \(run this where Slurm's commands work"):
+        Slurm().nodes()

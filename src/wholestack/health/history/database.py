@@ -14,6 +14,7 @@ from wholestack.errors import HistoryError
 
 MAGIC = b"SQLite format 3\0"
 OTHER_FILE = "name another file with --history"
+DAMAGED = "the file is damaged; restore it, or begin a new one and add the kept sweeps again"
 VERSION = 2
 """``PRAGMA user_version``."""
 APPLICATION = 0x57_48_69_73
@@ -186,7 +187,7 @@ def _remedy(path: Path, error: Exception) -> str:
     if "locked" in said:
         return "another process writes it; try again when that one is done"
     if "full" in said:
-        return "make room on the disk and add the sweep again; what was added before is whole"
+        return "make room on the disk and do the same again; what was written before is whole"
     if "readonly" in said or "unable to open" in said or isinstance(error, OSError):
         return f"make {path.parent} and the file writable, or name another file with --history"
-    return "the file is damaged; restore it, or begin a new one and add the kept sweeps again"
+    return DAMAGED

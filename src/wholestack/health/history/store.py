@@ -9,7 +9,7 @@ A machine is known by its serial number, else by its name: :class:`_Machines` sa
 """
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Self
 import msgspec
 
 from wholestack.errors import HistoryError, InputError
-from wholestack.health.history.database import connect, speaking_of, transaction
+from wholestack.health.history.database import DAMAGED, connect, speaking_of, transaction
 from wholestack.health.history.looks import INSTALLATION, MACHINE, Fact, HostLook, Seat, Sight, SweepLook
 from wholestack.health.history.silences import Silence
 from wholestack.health.history.spans import (
@@ -33,7 +33,7 @@ from wholestack.health.history.spans import (
     Sweeps,
 )
 from wholestack.health.looked import would_see
-from wholestack.record import digest
+from wholestack.record import R, digest
 
 RENAMED_BY_THE_KERNEL = ("drive",)
 """Kinds of part whose slot is another name after a reboot: that one sits in another slot of its host is no event."""
@@ -123,10 +123,13 @@ class History:
     def machines(self) -> list[Machine]:
         """All machines, in the order in which they were first seen."""
         rows = self._rows("SELECT id, name, kind, coalesce(serial, ''), first, is_named FROM host ORDER BY id")
-        return [
-            Machine(id=id_, name=name, kind=kind, serial=serial, first=first, is_named=bool(named))
-            for id_, name, kind, serial, first, named in rows
-        ]
+        return self._records(
+            Machine,
+            (
+                {"id": id_, "name": name, "kind": kind, "serial": serial, "first": first, "is_named": bool(named)}
+                for id_, name, kind, serial, first, named in rows
+            ),
+        )
 
     def why_empty(self) -> str:
         """Why no machine is there, where none is."""
@@ -145,16 +148,23 @@ class History:
 
     def findings(self, host: int | None = None) -> list[FindingSpan]:
         """Spans of Findings in the order in which they began, of all machines or one."""
-        columns = 'id, host, "check", part, serial, cause, owner, status, evidence, first, seen, gone'
-        return [
-            FindingSpan(
-                id=id_, host=machine, check=check, part=part, serial=serial, cause=cause, owner=owner, status=status,
-                evidence=tuple(msgspec.json.decode(evidence)), first=first, seen=seen, gone=gone,
-            )
-            for id_, machine, check, part, serial, cause, owner, status, evidence, first, seen, gone in self._rows(
-                f"SELECT {columns} FROM finding {_of(host)} ORDER BY first, host, id", *_given(host)
-            )
-        ]  # fmt: skip
+        fields = (
+            "id",
+            "host",
+            "check",
+            "part",
+            "serial",
+            "cause",
+            "owner",
+            "status",
+            "evidence",
+            "first",
+            "seen",
+            "gone",
+        )
+        rows = self._rows(f"SELECT {_columns(fields)} FROM finding {_of(host)} ORDER BY first, host, id", *_given(host))
+        told = (dict(zip(fields, row, strict=True)) for row in rows)
+        return self._records(FindingSpan, ({**each, "evidence": _texts(each["evidence"])} for each in told))
 
     def facts(self, host: int | None = None) -> list[FactSpan]:
         """Spans of facts in the order in which they began."""
@@ -178,26 +188,18 @@ class History:
         ]
 
     def _facts(self, where: str, *values: object) -> list[FactSpan]:
-        rows = self._rows(
-            f"SELECT host, name, part, value, first, gone FROM fact {where} ORDER BY first, host, name, part", *values
-        )
-        return [
-            FactSpan(host=machine, name=name, part=part, value=value, first=first, gone=gone)
-            for machine, name, part, value, first, gone in rows
-        ]
+        fields = ("host", "name", "part", "value", "first", "gone")
+        rows = self._rows(f"SELECT {_columns(fields)} FROM fact {where} ORDER BY first, host, name, part", *values)
+        return self._records(FactSpan, (dict(zip(fields, row, strict=True)) for row in rows))
 
     def seats(self, host: int | None = None, *, kind: str | None = None) -> list[SeatSpan]:
         """Spans of parts in slots in the order in which they began; ``kind`` leaves out other kinds of part."""
         where = _of(host) if kind is None else f"{_of(host) or 'WHERE 1'} AND kind = ?"
+        fields = ("host", "part", "serial", "model", "lot", "first", "gone")
         rows = self._rows(
-            f"SELECT host, part, serial, model, lot, first, gone FROM seat {where} ORDER BY first, host, part",
-            *_given(host),
-            *_given(kind),
+            f"SELECT {_columns(fields)} FROM seat {where} ORDER BY first, host, part", *_given(host), *_given(kind)
         )
-        return [
-            SeatSpan(host=machine, part=part, serial=serial, model=model, lot=lot, first=first, gone=gone)
-            for machine, part, serial, model, lot, first, gone in rows
-        ]
+        return self._records(SeatSpan, (dict(zip(fields, row, strict=True)) for row in rows))
 
     def folder_at(self, host: int, at: float) -> str:
         """Folder of the latest sweep until then that asked a host; empty if none did."""
@@ -215,10 +217,8 @@ class History:
             f"SELECT at, coalesce(host, 0), kind, subject, says, by, why FROM event {_of(host)} ORDER BY at, id",
             *_given(host),
         )
-        return [
-            Event(at=at, host=machine, kind=kind, subject=subject, says=says, by=by, why=why)
-            for at, machine, kind, subject, says, by, why in rows
-        ]
+        fields = ("at", "host", "kind", "subject", "says", "by", "why")
+        return self._records(Event, (dict(zip(fields, row, strict=True)) for row in rows))
 
     def seat_groups(self, kind: str) -> list[SeatGroup]:
         """All parts of a kind in machines that are asked today, counted by model, lot and time in a slot."""
@@ -256,14 +256,9 @@ class History:
 
     def silences(self) -> list[Silence]:
         """All, those of the past as well, in the order in which they were made."""
-        columns = 'id, "check", finding, host, part, reason, by, since, until, lifted'
-        return [
-            Silence(id=id_, check=check, finding=finding, host=host, part=part, reason=reason, by=by, since=since,
-                    until=until, lifted=lifted)
-            for id_, check, finding, host, part, reason, by, since, until, lifted in self._rows(
-                f"SELECT {columns} FROM silence ORDER BY id"
-            )
-        ]  # fmt: skip
+        fields = ("id", "check", "finding", "host", "part", "reason", "by", "since", "until", "lifted")
+        rows = self._rows(f"SELECT {_columns(fields)} FROM silence ORDER BY id")
+        return self._records(Silence, (dict(zip(fields, row, strict=True)) for row in rows))
 
     def silence(self, new: Silence) -> int:
         """Keep a silence and write down who made it; returns its number."""
@@ -320,11 +315,27 @@ class History:
         with speaking_of(self.path):
             return self._connection.execute(query, values).fetchall()
 
+    def _records(self, kind: type[R], rows: Iterable[Mapping[str, object]]) -> list[R]:
+        """Rows as values; SQLite does not see that a bit of what it keeps was flipped, the types of a value may."""
+        try:
+            return [msgspec.convert(row, kind) for row in rows]
+        except msgspec.MsgspecError as error:
+            raise HistoryError(f"{self.path}: a row of it cannot be read: {error}", remedy=DAMAGED) from error
+
 
 _SITTING = (
     "WHERE first <= ? AND (gone IS NULL OR gone > ?) AND EXISTS"
     " (SELECT 1 FROM host WHERE host.id = seat.host AND is_named)"
 )
+
+
+def _columns(fields: Iterable[str]) -> str:
+    return ", ".join(f'"{each}"' for each in fields)
+
+
+def _texts(document: object) -> object:
+    """What a column of JSON holds; anything else as it is, for the reader to refuse."""
+    return msgspec.json.decode(document) if isinstance(document, str) else document
 
 
 def _of(host: int | None) -> str:
