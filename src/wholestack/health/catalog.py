@@ -88,10 +88,10 @@ def named(name: str) -> Check:
     raise InputError(f"no check {name!r}", remedy=nearest(name, [check.name for check in CHECKS]))
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """What to do about a name that is not known."""
+def nearest(name: str, known: Iterable[str], *, otherwise: str = "`wholestack health checks` lists them") -> str:
+    """What to do about a name that is not known; ``otherwise`` where none is near it."""
     near = difflib.get_close_matches(name, list(known), n=3)
-    return f"did you mean {', '.join(near)}?" if near else "`wholestack health checks` lists them"
+    return f"did you mean {', '.join(near)}?" if near else otherwise
 
 
 def chosen(only: Sequence[str] = (), skip: Sequence[str] = ()) -> tuple[Check, ...]:

@@ -182,5 +182,6 @@ def _by_prefix(name: str, findings: Sequence[Finding]) -> Finding:
         raise InputError(f"{name!r} begins the ids of {len(fitting)} findings", remedy=f"give more of one: {listed}")
     sources = [each for source in SOURCES for each in (source.noun, *source.checks)]
     names = [*(check.name for check in catalog.CHECKS), *sources, *every_cause()]
-    where = "" if findings else "; for a finding, name its run with --in DIR"
+    ids = ", ".join(f"{each.id[:8]} ({each.subject})" for each in findings[:3])
+    where = f"; findings here are {ids}" if findings else "; for a finding, name its run with --in DIR"
     raise InputError(f"no finding, cause or check {name!r}", remedy=f"{catalog.nearest(name, names)}{where}")

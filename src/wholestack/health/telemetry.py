@@ -97,7 +97,7 @@ class Moment:
 
 def _read_moment(text: str) -> Moment:
     fields = dict(re.findall(r"^(\w+)=(.*)$", text, re.MULTILINE))
-    if not re.fullmatch(r"[0-9]{1,12}(?:\.[0-9]{1,9})?", fields["now"].strip()):
+    if not re.fullmatch(r"[0-9]{1,11}(?:\.[0-9]{1,9})?", fields["now"].strip()):
         raise UnreadableError("now is no number of seconds")
     return Moment(
         now=float(fields["now"]),

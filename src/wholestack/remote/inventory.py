@@ -206,7 +206,9 @@ def _fields(body: Any, known: Mapping[str, type], here: str) -> dict[str, Any]:
     _known(table, tuple(known), here)
     for key, value in table.items():
         if not isinstance(value, known[key]) or isinstance(value, bool) or value == "":
-            raise InputError(f"{here}.{key} is {value!r}, must be {'a number' if known[key] is int else 'text'}")
+            # Texts in lists and tables are not repeated: a password may have got there.
+            given = repr(value) if isinstance(value, int | float) else f"a {type(value).__name__}" if value else "empty"
+            raise InputError(f"{here}.{key} is {given}, must be {'a number' if known[key] is int else 'text'}")
     if not 0 < table.get("port", 1) < 1 << 16:
         raise InputError(f"{here}.port is {table['port']}, must be 1 to 65535")
     for jump in table["jump"].split(",") if "jump" in table else ():

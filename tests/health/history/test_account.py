@@ -6,7 +6,7 @@ from tests.health.history.looks import CHECKS, HOUR, fact, host, machine, seat, 
 from wholestack.errors import InputError
 from wholestack.health.history.account import find_machine, fleet_history, host_history
 from wholestack.health.history.describing import describe_fleet, describe_host, duration
-from wholestack.health.history.silences import silence
+from wholestack.health.history.silences import Silence, silence
 from wholestack.health.history.store import History
 from wholestack.record import to_json
 
@@ -149,6 +149,19 @@ def test_a_machine_whose_name_another_one_has_is_found_by_its_serial_number(hist
     old = host_history(history, "MXQ1", now=2 * HOUR)
     assert (old.standing, old.host.is_named) == ("stale", False)
     assert fleet_history(history, now=2 * HOUR).hosts == 1
+
+
+def test_a_name_that_is_near_none_is_answered_with_names_and_not_with_checks(history):
+    history.add(sweep(1, host("gpu001")))
+    with pytest.raises(InputError, match=r"no host 'zzz' \(it has 1, such as gpu001\)"):
+        find_machine(history, "zzz")
+
+
+def test_a_silence_that_never_ends_does_not_make_a_host_unreadable(history):
+    """Found by hand: a mistyped --until was kept, and neither the host nor the list of silences could be shown."""
+    history.add(sweep(1, host("gpu001", sights=[sight(host="gpu001")])))
+    history.silence(Silence(id=0, check="gpu.ecc", reason="typing", by="ann", since=0.0, until=9e18))
+    assert "9999-12-31" in describe_host(host_history(history, "gpu001", now=2 * HOUR))
 
 
 def test_a_name_that_is_none_is_answered_with_the_nearest(history):

@@ -55,6 +55,7 @@ def test_a_silence_begins_and_ends_by_itself(history):
         ({"check": "gpu.ecc", "reason": " "}, "needs a reason and a person"),
         ({"check": "gpu.ecc", "by": ""}, "needs a reason and a person"),
         ({"check": "gpu.ecc", "until": 2 * HOUR}, "ends after it begins"),
+        ({"check": "gpu.ecc", "until": 1e16}, "ends within 10 years"),
     ],
 )
 def test_a_silence_without_bounds_or_reason_is_refused(wrong, says):

@@ -237,7 +237,11 @@ def find_machine(history: History, host: str) -> Machine:
         holder = history.holder_of(host)
         found = next((each for each in machines if each.id == holder), None)
     if found is None:
-        raise InputError(f"{history.path}: no host {host!r}", remedy=nearest(host, sorted(by_name)))
+        listed = ", ".join(sorted(by_name)[:3])
+        otherwise = f"it has {len(by_name)}, such as {listed}" if by_name else history.why_empty()
+        raise InputError(
+            f"{history.path}: no host {host!r}", remedy=nearest(host, sorted(by_name), otherwise=otherwise)
+        )
     return found
 
 

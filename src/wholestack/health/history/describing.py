@@ -10,13 +10,14 @@ from wholestack.health.history.batches import Batch
 from wholestack.health.history.changes import Effect
 from wholestack.health.history.failures import Offender
 from wholestack.health.history.rates import Rate
-from wholestack.health.history.silences import Silence
+from wholestack.health.history.silences import YEAR_S, Silence
 from wholestack.health.history.spans import Event
 from wholestack.health.names import fold
 
 MOST = 10
 """Lines of one section; ``--json`` has all."""
-YEAR_S = 365 * 86400.0
+LAST_S = 253_402_300_799.0
+"""End of the year 9999."""
 CLEAR = 0.05
 """q below which a change of version is said to have done something."""
 
@@ -102,8 +103,8 @@ def duration(seconds: float) -> str:
 
 
 def stamp(at: float) -> str:
-    """Date and time in UTC."""
-    return time.strftime("%Y-%m-%d %H:%M", time.gmtime(at))
+    """Date and time in UTC; of a time that no calendar has, the nearest one that has a date."""
+    return time.strftime("%Y-%m-%d %H:%M", time.gmtime(max(min(at, LAST_S), 0.0)))
 
 
 def _standings(found: FleetHistory) -> str:

@@ -14,6 +14,9 @@ from wholestack.record import Record
 
 LEAST_ID = 6
 """Digits of a Finding's id that are enough to mean it."""
+YEAR_S = 365 * 86400.0
+LONGEST_S = 10 * YEAR_S
+"""What shall never be raised again is no silence: leave the check out (``--skip``)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +76,7 @@ def silence(
     """A new silence, not kept yet.
 
     Raises:
-        InputError: it would silence everything, has no reason or person, or ends before it begins.
+        InputError: it would silence everything, has no reason or person, ends before it begins, or as good as never.
     """
     if not (check.strip("*? ") or finding or host is not None or part):
         raise InputError("a silence needs a check, finding, host or part", remedy="say what is to be silent")
@@ -81,6 +84,10 @@ def silence(
         raise InputError(f"finding {finding!r} may be many", remedy=f"give at least {LEAST_ID} digits of its id")
     if not reason.strip() or not by.strip():
         raise InputError("a silence needs a reason and a person", remedy="give --reason and --by")
+    if until > since + LONGEST_S:
+        raise InputError(
+            f"a silence ends within {LONGEST_S / YEAR_S:g} years", remedy="give an earlier --until; it can be renewed"
+        )
     if until <= since:
         raise InputError("a silence ends after it begins", remedy="give a later --until")
     return Silence(id=0, check=check, finding=finding, host=host, part=part, reason=reason, by=by, since=since,

@@ -71,17 +71,18 @@ def address_of(host: Host) -> BmcAddress:
             f"{host.name} has no bmc in the file of hosts", remedy='write bmc = "ipmi://HOST" or "redfish://HOST"'
         )
     text = host.bmc.replace("{name}", host.name)
+    if re.search(r":[^@]*@", text.partition("://")[2] or text):
+        # Looked for before the text is taken apart: what says what is wrong with it would repeat the password.
+        raise InputError(f"bmc of {host.name} holds a password", remedy="see `wholestack health bmc --help`")
     try:
         parts = urlsplit(text)
         port = parts.port
         options = parse_qsl(parts.query, keep_blank_values=True)
     except ValueError as error:
-        raise _wrong(host, str(error)) from error
-    if parts.password is not None:
-        # The text itself is not repeated: it holds the password.
-        raise InputError(f"bmc of {host.name} holds a password", remedy="see `wholestack health bmc --help`")
+        raise _wrong(host, "its port is no number up to 65535, or a bracket is alone") from error
     if why := _mistake(parts, options):
-        raise _wrong(host, f"{text!r}: {why}")
+        # Values of options are not repeated: somebody may have put a password there.
+        raise _wrong(host, f"{text.partition('?')[0]!r}: {why}")
     option, value = options[0] if options else ("", "")
     return BmcAddress(
         protocol=parts.scheme,
@@ -106,7 +107,7 @@ def _mistake(parts: SplitResult, options: list[tuple[str, str]]) -> str:
         return "has more than one option"
     for name, value in options:
         if name not in known or not _VALUES[name].fullmatch(value):
-            return f"{name}={value} is none of its options ({', '.join(known)})"
+            return f"option {name!r} is none of its options ({', '.join(known)}), or has an odd value"
     return ""
 
 
