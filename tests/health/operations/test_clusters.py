@@ -1,7 +1,9 @@
 """What every scheduler keeps to: a real Slurm, the documented Kubernetes API, and the one in memory."""
 
 import shlex
+import socketserver
 import tempfile
+import threading
 import time
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,6 +14,7 @@ import pytest
 from tests.health.operations.kubernetes_server import TOKEN, FakeApi, serving
 from tests.health.operations.slurm_cluster import MISSING, slurm_cluster
 from wholestack.errors import EngineError, InputError
+from wholestack.health.operations import kubernetes as kubernetes_module
 from wholestack.health.operations.cluster import finding_of, reason_for
 from wholestack.health.operations.kubernetes import ANNOTATION, TAINT, Kubernetes
 from wholestack.health.operations.simulated import MemoryCluster
@@ -205,3 +208,56 @@ def test_a_scheduler_that_does_not_answer_says_what_to_do(tmp_path, monkeypatch)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     with pytest.raises(EngineError, match=r"no configuration source \(run this where Slurm's commands work"):
         Slurm().nodes()
+
+
+@pytest.mark.parametrize(
+    "url", ["https://ann:word@host", "http://[::1", "https://host:port", "https://", "https://h:999999"]
+)
+def test_a_url_that_is_none_or_holds_a_password_is_refused_without_repeating_it(tmp_path, url):
+    with pytest.raises(InputError, match="--kubernetes") as error:
+        Kubernetes(url, token=tmp_path / "token")
+    assert "word" not in str(error.value)
+
+
+@pytest.mark.parametrize("token", ["se\ncret", "apiVersion: v1\nsecret: x", "se\u20accret", ""])
+def test_a_file_that_is_no_token_is_not_repeated_by_what_refuses_it(tmp_path, token):
+    """Found by hand: the library says "Invalid header value" and the token."""
+    (tmp_path / "token").write_text(token, "utf-8")
+    with serving(FakeApi(NAMES)) as url, pytest.raises(InputError, match="is no bearer token") as error:
+        Kubernetes(url, token=tmp_path / "token").nodes()
+    assert "cret" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 200 OK\r\n\r\n{}",
+        b"no HTTP at all\r\n\r\n",
+        b"",
+        b"HTTP/1.1 200 OK\r\n\r\n" + b"[" * 100_000,
+        b"HTTP/1.1 200 OK\r\n\r\n[]",
+        b'HTTP/1.1 200 OK\r\n\r\n{"items": 7}',
+        b'HTTP/1.1 200 OK\r\n\r\n{"items": [7]}',
+        b'HTTP/1.1 200 OK\r\n\r\n{"items": [{"spec": {"nodeName": "n"}, "metadata": 1}]}',
+        b'HTTP/1.1 200 OK\r\n\r\n{"items": [], "metadata": 7}',
+        b'HTTP/1.1 200 OK\r\n\r\n{"items": [], "metadata": {"continue": "again"}}',
+        b'HTTP/1.1 200 OK\r\n\r\n{"items": [], "metadata": {"continue": 7}}',
+    ],
+)
+def test_a_server_that_is_no_kubernetes_is_one_line(tmp_path, monkeypatch, answer):
+    monkeypatch.setattr(kubernetes_module, "MOST_PAGES", 3)
+    (tmp_path / "token").write_text(TOKEN)
+
+    class Odd(socketserver.BaseRequestHandler):
+        def handle(self):
+            self.request.recv(65_536)
+            self.request.sendall(answer)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Odd) as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        try:
+            with pytest.raises(EngineError, match="see whether --kubernetes is the URL") as error:
+                Kubernetes(f"http://127.0.0.1:{server.server_address[1]}", token=tmp_path / "token").nodes()
+        finally:
+            server.shutdown()
+    assert "\n" not in str(error.value)

@@ -5,12 +5,15 @@ with ``metadata.resourceVersion``, by which the server refuses (409) a change of
 is read and judged again. Lists are paged (``limit``, ``continue``).
 """
 
+import http.client
 import json
+import re
 import ssl
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,9 +28,13 @@ PATIENCE_S = 30.0
 TRIES = 5
 """Of a change whose node somebody else changes at the same time."""
 PAGE = 500
+MOST_PAGES = 2_000
+"""A million pods; a server whose list goes on is none."""
 MOST_BYTES = 256 << 20
 _NOT_JOBS = ("DaemonSet", "Node")
 """Owners of pods that run on every host, or that the host itself runs."""
+_URL = "write https://HOST:6443"
+_SERVER = "see whether --kubernetes is the URL of the API server and kubectl works with that token"
 
 
 class Kubernetes:
@@ -43,7 +50,14 @@ class Kubernetes:
     """
 
     def __init__(self, url: str, *, token: Path, ca: Path | None = None) -> None:
-        parts = urllib.parse.urlsplit(url)
+        try:
+            parts = urllib.parse.urlsplit(url)
+            named, _ = parts.hostname, parts.port
+        except ValueError as error:
+            raise InputError("--kubernetes is no URL", remedy=_URL) from error
+        if "@" in url or not named:
+            # Not repeated: it may hold a password.
+            raise InputError("--kubernetes names no host, or a user as well", remedy=f"{_URL}; who asks says --token")
         local = parts.hostname in ("127.0.0.1", "localhost", "::1")
         if parts.scheme != "https" and not (parts.scheme == "http" and local):
             raise InputError(f"{url}: not https", remedy="a token goes unencrypted to this machine only")
@@ -57,9 +71,10 @@ class Kubernetes:
         """See :class:`~wholestack.health.operations.cluster.Cluster`."""
         jobs: dict[str, list[str]] = {}
         for pod in self._list("/api/v1/pods"):
-            where = pod.get("spec", {}).get("nodeName", "")
-            if where and _is_job(pod):
-                jobs.setdefault(where, []).append(f"pod {pod['metadata']['namespace']}/{pod['metadata']['name']}")
+            with _reading("a pod"):
+                where = (pod.get("spec") or {}).get("nodeName", "")
+                if where and _is_job(pod):
+                    jobs.setdefault(where, []).append(f"pod {pod['metadata']['namespace']}/{pod['metadata']['name']}")
         found = (read_node(each, jobs) for each in self._list("/api/v1/nodes"))
         return {each.name: each for each in found}
 
@@ -94,7 +109,9 @@ class Kubernetes:
     def _change(self, name: str, change: Any) -> None:
         path = f"/api/v1/nodes/{urllib.parse.quote(name, safe='')}"
         for _ in range(TRIES):
-            patch = change(self._ask("GET", path))
+            node = self._ask("GET", path)
+            with _reading("a node"):
+                patch = change(node)
             try:
                 self._ask("PATCH", path, patch)
             except _ConflictError:
@@ -105,13 +122,15 @@ class Kubernetes:
     def _list(self, path: str) -> Sequence[Mapping[str, Any]]:
         items: list[Mapping[str, Any]] = []
         following = ""
-        while True:
-            more = f"&continue={urllib.parse.quote(following)}" if following else ""
+        for _ in range(MOST_PAGES):
+            more = f"&continue={urllib.parse.quote(str(following))}" if following else ""
             page = self._ask("GET", f"{path}?limit={PAGE}{more}")
-            items += page.get("items", [])
-            following = page.get("metadata", {}).get("continue", "")
+            with _reading("a list"):
+                items += page["items"] or []  # without the key it is no list: not one without pods
+                following = (page.get("metadata") or {}).get("continue") or ""
             if not following:
                 return items
+        raise EngineError(f"GET {path}: does not end after {MOST_PAGES:,} pages", remedy=_SERVER)
 
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
         try:
@@ -127,6 +146,9 @@ class Kubernetes:
             headers={"Authorization": f"Bearer {token}", "Accept": "application/json",
                      "Content-Type": "application/merge-patch+json"},
         )  # fmt: skip
+        if not re.fullmatch(r"[!-~]+", token):
+            # What the library says of it would repeat it.
+            raise InputError(f"{self._token}: is no bearer token", remedy="name a file with one word, the token")
         where = f"{method} {path.partition('?')[0]}"
         try:
             with _opener(self._tls).open(request, timeout=PATIENCE_S) as answer:
@@ -135,11 +157,23 @@ class Kubernetes:
             if error.code == 409:
                 raise _ConflictError(where) from error
             raise EngineError(f"{where}: {error.code} {_said(error)}") from error
-        except (OSError, ValueError) as error:
-            raise EngineError(f"{where}: {error}") from error
+        except urllib.error.URLError as error:
+            raise EngineError(f"{where}: {error.reason}", remedy=_SERVER) from error
+        except (OSError, ValueError, RecursionError, http.client.HTTPException) as error:
+            said = " ".join(str(error).split()) or type(error).__name__
+            raise EngineError(f"{where}: {said[:300]}", remedy=_SERVER) from error
         if not isinstance(found, dict):
-            raise EngineError(f"{where}: answered no object")
+            raise EngineError(f"{where}: answered no object", remedy=_SERVER)
         return found
+
+
+@contextmanager
+def _reading(what: str) -> Iterator[None]:
+    """What the server sends may be of any form."""
+    try:
+        yield
+    except (KeyError, TypeError, AttributeError) as error:
+        raise EngineError(f"{what} of the API cannot be read: {error!r}", remedy=_SERVER) from error
 
 
 class _ConflictError(Exception):
@@ -165,13 +199,11 @@ def read_node(node: Mapping[str, Any], jobs: Mapping[str, Sequence[str]]) -> Nod
     Raises:
         EngineError: it is none.
     """
-    try:
+    with _reading("a node"):
         name, spec = str(node["metadata"]["name"]), node.get("spec") or {}
         ready = {each["type"]: each["status"] for each in (node.get("status") or {}).get("conditions", [])}
         tainted = {each["key"] for each in spec.get("taints") or ()}
         noted = str((node["metadata"].get("annotations") or {}).get(ANNOTATION, ""))
-    except (KeyError, TypeError, AttributeError) as error:
-        raise EngineError(f"a node of the API cannot be read: {error!r}") from error
     drained = bool(spec.get("unschedulable")) or TAINT in tainted
     return Node(
         name=name,
