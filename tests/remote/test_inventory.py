@@ -1,5 +1,7 @@
 """hosts.toml, files by suffix, and names on the command line."""
 
+from pathlib import Path
+
 import pytest
 
 from wholestack.errors import InputError
@@ -163,3 +165,9 @@ def test_a_place_that_is_wrong_is_refused_by_its_number(more, says):
     first, places = PLACES.split("[[hosts]]", maxsplit=1)[0], more
     with pytest.raises(InputError, match=says):
         read_toml(first + places, where="hosts.toml")
+
+
+def test_a_file_that_says_no_size_is_read_no_further_than_an_inventory_goes():
+    """Found by hand: a device has size 0 and no end."""
+    with pytest.raises(InputError, match="that is no inventory"):
+        read_inventory(Path("/dev/zero"))

@@ -23,6 +23,7 @@ The native form::
     floor = "90%"
 """
 
+import io
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -51,9 +52,11 @@ def read_inventory(path: Path) -> tuple[Host, ...]:
         InputError: names file and line or key.
     """
     try:
-        if path.stat().st_size > MAX_FILE_BYTES:
+        with path.open("rb") as opened:
+            content = opened.read(MAX_FILE_BYTES + 1)  # a device or a pipe does not say its size
+        if len(content) > MAX_FILE_BYTES:
             raise InputError(f"{path} is larger than {MAX_FILE_BYTES >> 20} MiB: that is no inventory")
-        text = path.read_text("utf-8")
+        text = io.TextIOWrapper(io.BytesIO(content), "utf-8").read()
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}", remedy="name an inventory file") from error
     except UnicodeDecodeError as error:

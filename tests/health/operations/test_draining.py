@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +21,8 @@ from wholestack.health.operations.cluster import Node
 from wholestack.health.operations.deeds import Ledger, acting_alone
 from wholestack.health.operations.draining import host_stories, plan_drain, plan_undrain, told_by_id, wanted_of
 from wholestack.health.operations.floor import floor_from, parse_floor
+from wholestack.health.operations.kubernetes import Kubernetes
+from wholestack.health.operations.rules import read_rule
 from wholestack.health.operations.simulated import MemoryCluster
 from wholestack.health.operations.story import next_step
 
@@ -274,3 +277,14 @@ def test_the_command_shows_and_does_nothing_without_apply(history, tmp_path, mon
     assert run("drain", "a")[0] == 2
     assert run("drain", "--floor", "1")[0] == 2
     assert run("drain", "nobody", "--floor", "1")[0] == 2
+
+
+def test_a_rule_a_floor_and_a_token_are_read_no_further_than_they_go():
+    """Found by hand: each of them read a device until the machine's memory was gone."""
+    endless = Path("/dev/zero")
+    with pytest.raises(InputError, match="is larger than"):
+        floor_from(None, endless)
+    with pytest.raises(InputError, match="is larger than"):
+        read_rule(endless)
+    with pytest.raises(InputError, match="is no bearer token"):
+        Kubernetes("http://127.0.0.1:1", token=endless).nodes()

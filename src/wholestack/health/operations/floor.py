@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wholestack.errors import InputError
+from wholestack.journal import read_at_most
+from wholestack.remote.inventory import MAX_FILE_BYTES
 
 HOW = 'write a number of hosts or a share, such as 60 or "90%"'
 
@@ -48,9 +50,8 @@ def floor_from(given: str | None, hosts: Path | None) -> Floor:
         return parse_floor(given)
     if hosts is not None:
         try:
-            table = tomllib.loads(hosts.read_text("utf-8")).get("drain", {})
-        except OSError as error:
-            raise InputError(f"{hosts}: {error.strerror}", remedy="name a file of hosts") from error
+            table = tomllib.loads(read_at_most(hosts, MAX_FILE_BYTES, remedy="name a file of hosts").decode())
+            table = table.get("drain", {})
         except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
             raise InputError(f"{hosts}: {error}", remedy="name a file of hosts (TOML)") from error
         if isinstance(table, dict) and "floor" in table:

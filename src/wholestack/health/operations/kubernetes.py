@@ -31,6 +31,7 @@ PAGE = 500
 MOST_PAGES = 2_000
 """A million pods; a server whose list goes on is none."""
 MOST_BYTES = 256 << 20
+MOST_TOKEN_BYTES = 100_000
 _NOT_JOBS = ("DaemonSet", "Node")
 """Owners of pods that run on every host, or that the host itself runs."""
 _URL = "write https://HOST:6443"
@@ -134,11 +135,14 @@ class Kubernetes:
 
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
         try:
-            token = self._token.read_text("utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
+            with self._token.open("rb") as opened:
+                token = opened.read(MOST_TOKEN_BYTES + 1).decode().strip()
+        except OSError as error:
             raise InputError(
                 f"{self._token}: no token can be read", remedy="name the file of a bearer token"
             ) from error
+        except UnicodeDecodeError:
+            token = ""
         request = urllib.request.Request(
             self._url + path,
             method=method,
@@ -146,7 +150,7 @@ class Kubernetes:
             headers={"Authorization": f"Bearer {token}", "Accept": "application/json",
                      "Content-Type": "application/merge-patch+json"},
         )  # fmt: skip
-        if not re.fullmatch(r"[!-~]+", token):
+        if not re.fullmatch(r"[!-~]+", token) or len(token) > MOST_TOKEN_BYTES:
             # What the library says of it would repeat it.
             raise InputError(f"{self._token}: is no bearer token", remedy="name a file with one word, the token")
         where = f"{method} {path.partition('?')[0]}"

@@ -20,9 +20,12 @@ from typing import Literal
 from wholestack.errors import InputError, RecordError
 from wholestack.health import catalog
 from wholestack.health.history.spans import FindingSpan
+from wholestack.journal import read_at_most
 from wholestack.record import Record, digest, from_builtins
 
 MOST_SWEEPS = 1_000
+MOST_BYTES = 100_000
+"""Of a file with a rule."""
 LONGEST_SOON_H = 24.0 * 30
 
 
@@ -77,10 +80,9 @@ def read_rule(path: Path) -> Rule:
     Raises:
         InputError: it cannot be read, or is no rule.
     """
+    content = read_at_most(path, MOST_BYTES, remedy="name a file with a rule (TOML)")
     try:
-        return from_builtins(Rule, tomllib.loads(path.read_text("utf-8")), where=str(path))
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}", remedy="name a file with a rule (TOML)") from error
+        return from_builtins(Rule, tomllib.loads(content.decode()), where=str(path))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path}: {error}", remedy="write it as wholestack health replay --help shows") from error
     except RecordError as error:
