@@ -97,6 +97,7 @@ def test_from_sweeps_to_a_history_a_silence_and_back(run, sweeps, tmp_path):
         (("history", "add", "nowhere"), "nowhere"),
         (("fleet", "--false-rate", "2"), "must be between 0 and 1"),
         (("silence", "add", "--check", "x", "--reason", "r", "--by", "b", "--until", "soon"), "is no duration"),
+        (("silence", "add", "--check", "x", "--reason", "r", "--by", "b", "--until", "1d"), "no check is called"),
         (("silence", "add", "--check", "x", "--reason", "r", "--by", "b", "--until", "2020-01-01"), "ends after"),
         (("silence", "lift", "4", "--reason", "r", "--by", "b"), "silence 4 is none"),
     ],

@@ -16,8 +16,8 @@ from wholestack.errors import InputError, RecordError
 from wholestack.health import catalog
 from wholestack.health.bootlog import causes as bootlog
 from wholestack.health.check import Cause
-from wholestack.health.explaining import describe_meaning, explain, findings_in
-from wholestack.health.sources import SOURCES
+from wholestack.health.explaining import check_fits, describe_meaning, explain, findings_in
+from wholestack.health.sources import SOURCES, every_cause
 from wholestack.remote.batch import Output
 
 FULL = {"df": Output(name="df", stdout=df(99))}
@@ -131,3 +131,22 @@ def test_findings_are_read_from_what_json_printed(tmp_path):
 def test_every_check_of_the_catalogue_can_be_explained():
     for check in catalog.CHECKS:
         assert check.about.split()[0] in describe_meaning(explain(check.name))
+
+
+@pytest.mark.parametrize("pattern", ["gpu.*", "bmc.clock", "cabling.*", "plugin.own"])
+def test_a_pattern_that_fits_a_check_or_what_was_seen_is_taken(pattern):
+    check_fits(pattern, lambda: ["plugin.own"])
+
+
+def test_a_mistyped_check_is_refused_with_the_nearest():
+    """Found by hand: a silence of a check that does not exist was kept, and silenced nothing."""
+    with pytest.raises(InputError, match=r"no check is called 'bmc.clok' \(did you mean bmc.clock"):
+        check_fits("bmc.clok", lambda: [])
+
+
+def test_what_a_finding_explains_is_no_wall_of_words():
+    broad = max(every_cause().values(), key=lambda each: len(each.cause.explains)).cause
+    found = broad.finding("a", broad.code, evidence=("line",))
+    lines = describe_meaning(explain(id_of(found)[:8], [found]))
+    assert f"more (explain {broad.code} has them)" in " ".join(lines.split())
+    assert lines.count("\n") < 40

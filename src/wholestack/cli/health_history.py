@@ -200,6 +200,7 @@ def silence_add(
     json
         Print one JSON document.
     """
+    from wholestack.health.explaining import check_fits
     from wholestack.health.history.account import find_machine
     from wholestack.health.history.silences import silence as new_silence
     from wholestack.health.history.store import History
@@ -209,6 +210,8 @@ def silence_add(
         machine = find_machine(opened, host).id if host is not None else None
         new = new_silence(check=check, finding=finding, host=machine, part=part, reason=reason, by=by, since=now,
                           until=parse_end(until, now))  # fmt: skip
+        if check:
+            check_fits(check, lambda: {each.check for each in opened.findings()})
         number = opened.silence(new)
     if json:
         print_json({**to_builtins(new), "id": number})

@@ -1,7 +1,8 @@
 """What a Finding, a cause or a check means, in prose, for somebody who was just woken up."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import msgspec
@@ -17,6 +18,8 @@ from wholestack.record import from_builtins, to_builtins
 from wholestack.runs import RunReader
 
 SHORTEST_PREFIX = 4
+MOST_EXPLAINED = 6
+"""What a finding explains, of which the person who looks at it reads the first."""
 MOST_BYTES = 64_000_000
 """Of a saved document."""
 
@@ -85,6 +88,21 @@ def explain(name: str, findings: Sequence[Finding] = ()) -> Meaning:
     )
 
 
+def check_fits(pattern: str, seen: Callable[[], Iterable[str]]) -> None:
+    """See that a name or pattern means a check: a mistyped one would mean nothing, and nobody would notice.
+
+    Args:
+        pattern: Name of a check, or a pattern such as ``gpu.*``.
+        seen: Names that findings carry, of plug-ins that are not here for instance; asked only if it is none of ours.
+
+    Raises:
+        InputError: no check is called so; names the nearest.
+    """
+    ours = [*(check.name for check in catalog.CHECKS), *(name for source in SOURCES for name in source.checks)]
+    if not any(fnmatchcase(name, pattern) for name in ours) and not any(fnmatchcase(name, pattern) for name in seen()):
+        raise InputError(f"no check is called {pattern!r}", remedy=catalog.nearest(pattern, ours))
+
+
 def findings_in(path: Path) -> list[Finding]:
     """Findings of a run directory (a sweep, a probe), or of a document that ``--json`` of any command printed.
 
@@ -146,8 +164,10 @@ def _about_cause(cause: Cause, *, brief: bool) -> list[str]:
         lines.append(bullet("means", "neither healthy nor broken: the host did not let us look; it may not be trusted"))
     if cause.explains:
         known = every_cause()
-        says = [_said(each, known) for each in cause.explains]
-        lines.append(bullet("explains", f"{', '.join(dict.fromkeys(says))}: seen with it, they are the same fault"))
+        says = list(dict.fromkeys(_said(each, known) for each in cause.explains))
+        if brief and len(says) > MOST_EXPLAINED:
+            says = [*says[:MOST_EXPLAINED], f"and {len(says) - MOST_EXPLAINED} more (explain {cause.code} has them)"]
+        lines.append(bullet("explains", f"{', '.join(says)}: seen with it, they are the same fault"))
     return lines
 
 

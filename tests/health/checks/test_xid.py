@@ -115,6 +115,11 @@ def test_no_number_is_passed_over_in_silence(code):
         assert judge("gpu.xid", LOG + xid(code, "text"), now=0).status in ("warn", "fail")
 
 
+def test_what_was_seen_once_is_said_so():
+    (found,) = look(kernel_log=LOG + xid(31, "pid=7, name=python, Ch 00000008", hours=2)).symptoms
+    assert found.symptom.evidence[0].endswith("), once:")
+
+
 def test_a_flood_of_one_code_is_one_finding_with_its_number():
     log = LOG + "".join(xid(31, f"pid=7, name=python, Ch {number:08x}", hours=2) for number in range(5000))
     (found,) = look(kernel_log=log).symptoms

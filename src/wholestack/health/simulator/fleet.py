@@ -79,7 +79,11 @@ class Fleet:
         if machine is None:
             raise InputError(f"no host {host!r} in this fleet", remedy=f"they are {next(iter(self._machines))} and on")
         if not fault.applies(machine):
-            raise InputError(f"{fault.name} cannot happen to {host}, a {machine.kind}")
+            kinds = dict.fromkeys(each.kind for each in self._machines.values() if fault.applies(each))
+            raise InputError(
+                f"{fault.name} cannot happen to {host}, whose kind is {machine.kind}",
+                remedy=f"it can happen to {', '.join(kinds) or 'no host of this fleet'}",
+            )
         rng = Random(f"{self.seed}/{host}/{fault.name}/{len(self.truths)}")
         chosen = rng.random() if severity is None else severity
         if not 0.0 <= chosen <= 1.0:
