@@ -194,7 +194,7 @@ def silence_add(
     by
         Who says so.
     until
-        When it ends: a time from now such as 7d, or a date (2026-12-24, 2026-12-24T18:00, UTC).
+        When it ends, within ten years: a time from now such as 7d, or a date (2026-12-24, 2026-12-24T18:00, UTC).
     history
         File of the history; default: see `wholestack health history add --help`.
     json
