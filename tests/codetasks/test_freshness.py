@@ -5,10 +5,11 @@ import os
 import msgspec
 import pytest
 
-from wholestack.codetasks.freshness import Text, Unread, freshness, freshness_findings, training_texts
+from wholestack.codetasks.freshness import freshness, freshness_findings
 from wholestack.codetasks.item import item_line
 from wholestack.data.build import prepare
 from wholestack.data.folder import MemorySource
+from wholestack.data.training_text import Text, Unread, training_texts
 from wholestack.errors import InputError
 
 

@@ -10,12 +10,13 @@ from cyclopts import App, Parameter
 from wholestack.cli.evals_progress import ScoringWatcher
 from wholestack.cli.output import findings_document, print_json
 from wholestack.codetasks.checking import check_file
-from wholestack.codetasks.freshness import Program, freshness, freshness_findings, training_texts
+from wholestack.codetasks.freshness import Program, freshness, freshness_findings
 from wholestack.codetasks.generating import Tally, cells_of, generate
 from wholestack.codetasks.guessing import guess_by_cell
 from wholestack.codetasks.item import CodeItem, read_items, training_line
 from wholestack.codetasks.reasons import meaning
 from wholestack.codetasks.writing import write_new
+from wholestack.data.training_text import training_texts
 from wholestack.errors import InputError
 from wholestack.finding import EXIT_FINDINGS, EXIT_OK, EXIT_UNKNOWN, Finding, exit_code, worst
 from wholestack.record import to_builtins

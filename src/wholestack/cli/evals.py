@@ -38,6 +38,11 @@ for name, place, says in (
     ),
     ("mixtures", "evals_mixtures:mixtures_command", "Compare data mixtures and schedules of mixtures at equal cost."),
     (
+        "contamination",
+        "evals_contamination:contamination",
+        "Which questions stand in training text: where, by which rule, with the text that matched.",
+    ),
+    (
         "judgments",
         "evals_judgments:app",
         "What several people said of the same items: who is right, how sure that is, whom to believe.",

@@ -8,11 +8,12 @@ from rich.console import Console
 from rich.table import Table
 
 from wholestack.cli.output import print_json
-from wholestack.evals.items import read_items
+from wholestack.evals.items import find_items
 from wholestack.evals.judgments.aggregate import Judgments, aggregate
 from wholestack.evals.judgments.models.catalog import find_model
 from wholestack.evals.judgments.reviewers import STANDINGS
 from wholestack.evals.judgments.votes import read_table, read_votes
+from wholestack.evals.layouts.catalog import read_questions
 from wholestack.record import to_builtins
 
 MOST_SHOWN = 20
@@ -61,7 +62,7 @@ def aggregate_command(
     json
         Print one JSON document.
     """
-    known = [item.id for item in read_items(items).items] if items is not None else None
+    known = [item.id for item in find_items(read_questions(items)).items] if items is not None else None
     judged = aggregate(
         read_votes(votes, items=known, labels=labels),
         find_model(model),

@@ -6,20 +6,15 @@ other small program that uses the same names, so easy levels come near to other 
 same program does not. What is not found may still be known in other words: matching is a lower bound.
 """
 
-import os
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-import msgspec
 import numpy as np
 
-from wholestack.data.corpus import Corpus
-from wholestack.data.folder import LARGEST_DOCUMENT_BYTES, numbered_lines, open_plain
 from wholestack.data.similarity import THRESHOLD, Hashes, shingles
-from wholestack.errors import InputError
+from wholestack.data.training_text import Text, Unread
 from wholestack.finding import Finding, finding
 
 Match = Literal["exact", "near"]
@@ -27,8 +22,6 @@ MOST_SHOWN = 1000
 """Findings that are kept; all are counted."""
 SHOWN = 20
 """Places that could not be read that are named."""
-_ESCAPED = re.compile(r'\\(["\\/nrt]|u[0-9a-fA-F]{4})')
-_PIECE_BYTES, _OVERLAP_BYTES = 1 << 20, 1 << 14
 
 
 class Question(Protocol):
@@ -51,23 +44,6 @@ class Program:
 
     id: str
     program: str
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """A document that a model may have read."""
-
-    place: str
-    """Where it is, for a person to find it."""
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Unread:
-    """What may be training text and could not be read."""
-
-    place: str
-    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,87 +181,3 @@ class _Index:
         counts = np.bincount(self._owners[places], minlength=len(self._sizes))
         shares: np.ndarray[tuple[int], np.dtype[np.float64]] = counts / self._sizes
         return shares
-
-
-def training_texts(folder: Path) -> Iterator[Text | Unread]:
-    """Documents of the training split of a corpus or run of ours, or of all files of a folder, or of one file.
-
-    Raises:
-        InputError: there is no such place, or no file in it.
-        DataError: a corpus is damaged.
-    """
-    for corpus in (folder, folder / "data"):
-        if (corpus / "manifest.json").exists():
-            return _of_corpus(corpus)
-    if not folder.exists():
-        raise InputError(f"{folder}: is not there", remedy="name a corpus, a run, or a folder of text")
-    files = _all_files(folder) if folder.is_dir() else [folder]
-    if not files:
-        raise InputError(f"{folder}: no file in it", remedy="name a corpus, a run, or a folder of text")
-    return _of_files(files)
-
-
-def _all_files(folder: Path) -> list[Path]:
-    """Everything below that is no folder, hidden or not, in a fixed order; links are not followed."""
-    return sorted(Path(place, name) for place, _, names in os.walk(folder) for name in names)
-
-
-def _of_corpus(folder: Path) -> Iterator[Text]:
-    for document in Corpus.open(folder).documents("train"):
-        yield Text(f"{folder}: {document.source} {document.path}", document.text)
-
-
-def _of_files(files: Iterable[Path]) -> Iterator[Text | Unread]:
-    for path in files:
-        if path.suffix.lower() in (".jsonl", ".ndjson"):
-            yield from _of_json_lines(path)
-        else:
-            yield from _of_text(path)
-
-
-def _of_text(path: Path) -> Iterator[Text | Unread]:
-    """Pieces that overlap by more than a program is long, so that none is cut in two."""
-    file = open_plain(path)
-    if isinstance(file, tuple):
-        yield Unread(str(path), file[1])
-        return
-    with file:
-        kept = b""
-        while block := file.read(_PIECE_BYTES):
-            if b"\0" in block:
-                yield Unread(str(path), "holds zero bytes: is no text")
-                return
-            text = (kept + block).decode(errors="replace")
-            yield Text(str(path), text)
-            if "\\n" in text:  # programs within JSON of any shape, or within source code
-                yield Text(str(path), _ESCAPED.sub(_unescaped, text))
-            kept = block[-_OVERLAP_BYTES:]
-
-
-def _unescaped(found: re.Match[str]) -> str:
-    said = found[1]
-    return chr(int(said[1:], 16)) if said[0] == "u" else {"n": "\n", "t": "\t", "r": "\r"}.get(said, said)
-
-
-def _of_json_lines(path: Path) -> Iterator[Text | Unread]:
-    """One document a line: all its texts, whatever their keys are."""
-    file = open_plain(path)
-    if isinstance(file, tuple):
-        yield Unread(str(path), file[1])
-        return
-    with file:
-        for number, line in numbered_lines(file.readline, longest_bytes=LARGEST_DOCUMENT_BYTES):
-            try:
-                yield Text(f"{path}:{number}", "\n".join(_strings(msgspec.json.decode(line))))
-            except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-                yield Unread(f"{path}:{number}", f"not JSON: {error}")
-
-
-def _strings(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list):
-        for each in value:
-            yield from _strings(each)
-    elif isinstance(value, dict):
-        yield from _strings(list(value.values()))

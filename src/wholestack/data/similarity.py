@@ -29,6 +29,7 @@ THRESHOLD = 0.5
 LIMIT_SHINGLES = 8_000_000
 COMMON_DOCUMENTS = 32
 HUBS = 8
+_BLOCK_BYTES = 1 << 16  # what fits into a processor's cache, in arrays of eight times its size
 
 _BYTES = np.arange(256)
 _IS_WORD = (
@@ -57,6 +58,32 @@ def mix(values: Hashes) -> Hashes:
 
 def word_hashes(data: bytes) -> Hashes:
     """One 64-bit hash a word, in order."""
+    return words_with_starts(data)[0]
+
+
+def words_with_starts(data: bytes) -> tuple[Hashes, npt.NDArray[np.int64]]:
+    """One 64-bit hash a word, in order, and the byte with which it begins."""
+    if len(data) <= _BLOCK_BYTES:
+        return _words_of_block(data)
+    parts, begin = [], 0
+    while begin < len(data):
+        end = begin + _BLOCK_BYTES
+        if end < len(data):
+            # Behind a line or space, so that no word is cut; a word of more than a block stays whole.
+            cut = max(data.rfind(b"\n", begin, end), data.rfind(b" ", begin, end))
+            end = cut + 1 if cut >= begin else _next_gap(data, end)
+        hashes, starts = _words_of_block(data[begin:end])
+        parts.append((hashes, starts + begin))
+        begin = end
+    return np.concatenate([each for each, _ in parts]), np.concatenate([each for _, each in parts])
+
+
+def _next_gap(data: bytes, place: int) -> int:
+    found = [at for gap in (b"\n", b" ") if (at := data.find(gap, place)) >= 0]
+    return min(found) + 1 if found else len(data)
+
+
+def _words_of_block(data: bytes) -> tuple[Hashes, npt.NDArray[np.int64]]:
     codes = np.frombuffer(data, dtype=np.uint8)
     is_word = _IS_WORD[codes]
     is_start = is_word.copy()
@@ -64,23 +91,28 @@ def word_hashes(data: bytes) -> Hashes:
     letters = np.flatnonzero(is_word)
     first = np.flatnonzero(is_start[letters])
     if not len(first):
-        return np.zeros(0, dtype=np.uint64)
+        return np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64)
     start_of = np.repeat(letters[first], np.diff(np.append(first, len(letters))))
     terms = _LOWER[codes[letters]] * _LETTER_POWERS[(letters - start_of) & 255]
-    return mix(np.add.reduceat(terms, first))
+    return mix(np.add.reduceat(terms, first)), letters[first]
 
 
 def shingles(data: bytes) -> Hashes:
     """The sorted set of shingle hashes of a UTF-8 text; never empty."""
     words = word_hashes(data)
-    count = len(words) - WORDS_A_SHINGLE + 1
-    if count < 1:
+    if len(words) < WORDS_A_SHINGLE:
         whole = (words * _WORD_POWERS[: len(words)]).sum(dtype=np.uint64)
         return mix(np.array([whole + np.uint64(len(words))], dtype=np.uint64))
+    return np.unique(runs(words))
+
+
+def runs(words: Hashes) -> Hashes:
+    """One hash for every run of five words, by its first word; none where there are fewer."""
+    count = max(0, len(words) - WORDS_A_SHINGLE + 1)
     total = np.zeros(count, dtype=np.uint64)
     for place in range(WORDS_A_SHINGLE):
         total += words[place : place + count] * _WORD_POWERS[place]
-    return np.unique(mix(total))
+    return mix(total)
 
 
 class Sketches:
