@@ -414,8 +414,7 @@ def test_killed_at_any_moment_nothing_that_was_acknowledged_is_lost(tmp_path):
         import sys
         from pathlib import Path
         from tests.health.history.looks import host, seat, sight, sweep
-        from wholestack.health.history.silences import silence
-from wholestack.health.history.store import History
+        from wholestack.health.history.store import History
         at = int(sys.argv[2])
         with History(Path(sys.argv[1]), write=True) as history:
             while True:
