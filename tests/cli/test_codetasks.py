@@ -107,7 +107,11 @@ def test_lines_of_another_command_are_dropped_and_counted(
 
 def _start(out: Path) -> subprocess.Popen[str]:
     """A generation of some batches of questions, in a process of its own."""
-    program = "import sys; from wholestack.cli.main import main; main(sys.argv[1:])"
+    # A shell without job control starts what runs in the background with interrupts ignored.
+    program = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from wholestack.cli.main import main; main(sys.argv[1:])"
+    )
     asked = ("codetasks", "generate", "--count", "2200", "--seed", "8", "--difficulty", "1", "--out", str(out))
     return subprocess.Popen(
         [sys.executable, "-c", program, *asked], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
